@@ -16,7 +16,7 @@ export const listAuditLog = endpoint(
     path: '/audit-log',
     operationId: 'listAuditLog',
     tag: 'Audit log',
-    summary: 'What was changed, by whom, newest first',
+    summary: 'List the entries of the audit log, newest first',
     scope: 'operator',
     query: AuditQuery,
     status: 200,
@@ -25,7 +25,8 @@ export const listAuditLog = endpoint(
     failure: ERRORS.internal,
   },
   {
-    description: 'Lists the changes with who, when, what, before and after, the newest first.',
+    description:
+      'Lists the changes of operators and the system events, newest first: the time, the actor, the action, and the state before and after.',
     response: {
       entries: [
         {

@@ -25,13 +25,14 @@ import { ReasonQuery } from '../partners/contract.js';
 import { PlayerBalance } from '../spins/contract.js';
 
 export const BlackjackRulesBody = Type.Partial(BlackjackRules, {
-  description: 'What differs from the defaults',
+  description: 'Rules that differ from the defaults. Omitted rules have their default values.',
 });
 
 const roundTimeoutS = Type.Integer({
   minimum: 60,
   maximum: 2_592_000,
-  description: 'An open round is played out by itself so many seconds after its deal; 86,400 where absent',
+  description:
+    'Time after the deal at which the service finishes an open round automatically, in seconds. Default: 86,400.',
 });
 
 export const BlackjackBody = Type.Object({
@@ -41,7 +42,7 @@ export const BlackjackBody = Type.Object({
     description: "System identifier, unique across the partner's games",
   }),
   wagerUsd: usd(
-    'What a deal costs: above 0, at most 10,000, whole micro-USD at half and at the odds of a natural',
+    'Wager of a deal, in USD: more than 0, at most 10,000. Half of it and the payout of a natural must be whole micro-USD.',
   ),
   rules: BlackjackRulesBody,
   roundTimeoutS: Type.Optional(roundTimeoutS),
@@ -50,22 +51,24 @@ export const BlackjackBody = Type.Object({
 export const BlackjackResponse = Type.Object({
   ...GameResponse.properties,
   partnerId: Type.Integer(),
-  wagerUsd: usd('What a deal costs'),
+  wagerUsd: usd('Wager of a deal, in USD'),
   rules: BlackjackRules,
-  rulesHash: Type.String({ description: 'Hexadecimal SHA-256 of the RFC 8785 text of the rules' }),
+  rulesHash: Type.String({
+    description: 'SHA-256 of the canonical JSON (RFC 8785) of the rules, hexadecimal',
+  }),
   roundTimeoutS: Type.Integer(),
 });
 
 export const DealBody = Type.Object({
-  gameId: id('Game configuration id of a blackjack table'),
+  gameId: id('The `gameConfigId` of a blackjack table'),
   playerId: opaque("The partner's own identifier of the player"),
-  wagerUsd: usd("The table's fixed wager"),
+  wagerUsd: usd("The table's fixed wager, in USD"),
   requestId: Type.Optional(
-    opaque('Idempotency key, of one namespace with those of spins; binds for 24 hours at least'),
+    opaque('Idempotency key, valid for at least 24 hours. Deals and spins share the same set of keys.'),
   ),
 });
 
-export const RoundActionName = choice(ACTIONS, 'What the player does');
+export const RoundActionName = choice(ACTIONS, 'Action of the player');
 
 export const ActionBody = Type.Object({
   roundId: Type.String({ description: 'The `roundId` of the deal' }),
@@ -74,7 +77,7 @@ export const ActionBody = Type.Object({
     minimum: 1,
     maximum: 1_000_000,
     description:
-      '`lastActionSeq` + 1; the same action with the same number again is answered with the same bytes',
+      'Number of the action: `lastActionSeq` + 1. A repetition of the same action with the same number returns the same bytes.',
   }),
 });
 
@@ -82,55 +85,60 @@ const Cards = Type.Array(Type.String({ description: 'Rank and suit, such as `Th`
 
 export const HandStatus = choice(
   ['WAITING', 'ACTIVE', 'STOOD', 'BUST', 'SURRENDERED', 'NATURAL'],
-  'ACTIVE: it is played now; WAITING: it will be',
+  '`ACTIVE`: the player is playing the hand. `WAITING`: the player will play the hand later.',
 );
 
 export const RoundHand = Type.Object({
   cards: Cards,
   total: Type.Integer(),
   isSoft: Type.Boolean(),
-  wagerUsd: usd('Staked on this hand'),
+  wagerUsd: usd('Stake on this hand, in USD'),
   status: HandStatus,
   payoutUsd: Type.Optional(
-    usd('What comes back for this hand, its stake included; once the round is settled'),
+    usd('Payout of this hand including its stake, in USD. Present once the round is settled.'),
   ),
 });
 
 export const RoundAction = Type.Object({
   action: RoundActionName,
-  costUsd: Type.Optional(usd('What it costs, where it costs something')),
+  costUsd: Type.Optional(usd('Additional stake for the action, in USD. Absent if the action costs nothing.')),
 });
 
 export const RoundInsurance = Type.Object({
-  wagerUsd: usd('Half of the wager'),
-  payoutUsd: Type.Optional(usd('What comes back, once the round is settled')),
+  wagerUsd: usd('Stake of the insurance, in USD: half of the wager'),
+  payoutUsd: Type.Optional(
+    usd('Payout of the insurance including its stake, in USD. Present once the round is settled.'),
+  ),
 });
 
 export const RoundShoe = Type.Object({
-  index: Type.Integer({ description: "Place of the shoe in the table's sequence" }),
-  commitment: Type.String({ description: 'Hexadecimal; made before the shoe was dealt' }),
+  index: Type.Integer({ description: "Index of the shoe in the table's sequence of shoes" }),
+  commitment: Type.String({
+    description: 'Commitment to the order of the cards, hexadecimal. It was made before the shoe was dealt.',
+  }),
   seed: Type.Optional(
     Type.String({
-      description: 'Hexadecimal, 32 bytes: gives the order of all cards; once the round has ended',
+      description:
+        'Seed that determines the order of all cards: 32 bytes, hexadecimal. Present once the round has ended.',
     }),
   ),
 });
 
 export const RoundDealer = Type.Object(
   { cards: Cards, total: Type.Integer() },
-  { description: 'The up card alone before the round is settled' },
+  { description: 'Cards of the dealer. Only the up card is shown until the round is settled.' },
 );
 
-export const RoundStatus = choice(ROUND_STATUSES, 'What became of the round');
+export const RoundStatus = choice(ROUND_STATUSES, 'Status of the round');
 
 export const RoundPhase = choice(
   ['INSURANCE', 'PLAYER', 'SETTLED', 'VOIDED'],
-  'INSURANCE: to be taken or declined; PLAYER: a hand is played',
+  '`INSURANCE`: the player must take or decline insurance. `PLAYER`: the player is playing a hand.',
 );
 
 export const RoundTable = Type.Object(
-  { wagerUsd: usd('What a deal costs'), rules: BlackjackRules },
-  { description: 'What the round was played by: with the seed, all that a proof needs' },
+  { wagerUsd: usd('Wager of a deal, in USD'), rules: BlackjackRules },
+  { description: 'Wager and rules of the round. A proof needs nothing but these and the seed.' },
 );
 
 const roundMembers = {
@@ -140,21 +148,27 @@ const roundMembers = {
   status: RoundStatus,
   phase: RoundPhase,
   lastActionSeq: Type.Integer(),
-  wageredUsd: usd('All stakes, insurance included'),
-  payoutUsd: nullable(usd('All that comes back, stakes included; null before the round has ended')),
+  wageredUsd: usd('Sum of all stakes of the round including insurance, in USD'),
+  payoutUsd: nullable(
+    usd('Sum of all payouts of the round including returned stakes, in USD; null until the round has ended'),
+  ),
   dealer: RoundDealer,
-  activeHand: nullable(Type.Integer({ description: 'Place of the hand that is played, from 0' })),
+  activeHand: nullable(
+    Type.Integer({
+      description: 'Index of the hand that the player is playing, starting at 0; null if there is none',
+    }),
+  ),
   hands: Type.Array(RoundHand),
   legalActions: Type.Array(RoundAction),
   insurance: nullable(RoundInsurance),
   autoCompleted: Type.Optional(
-    Type.Boolean({ description: 'True where its timeout, or the operator, played it out' }),
+    Type.Boolean({ description: 'True if the timeout or the operator finished the round' }),
   ),
   rulesHash: Type.String(),
   shoe: RoundShoe,
   expiresAt: timestamp(),
   balance: PlayerBalance,
-  requestId: Type.Optional(Type.String({ description: 'As sent with the deal' })),
+  requestId: Type.Optional(Type.String({ description: 'The `requestId` that was sent with the deal' })),
 };
 
 export const RoundResponse = Type.Object(roundMembers);
@@ -162,7 +176,8 @@ export const RoundResponse = Type.Object(roundMembers);
 export const RoundRecordResponse = Type.Object({
   ...roundMembers,
   actions: Type.Array(Type.String(), {
-    description: 'What the player did, in order; a last `timeout` where the round was played out by itself',
+    description:
+      'Actions of the player, in order. A final `timeout` means that the service finished the round automatically.',
   }),
   table: RoundTable,
   createdAt: timestamp(),
@@ -172,7 +187,10 @@ export const RoundQuery = Type.Object({
   ...Page.properties,
   playerId: Type.Optional(opaque('Rounds of this player only')),
   status: Type.Optional(
-    Type.String({ pattern: `^(${ROUND_STATUSES.join('|')})$`, description: 'OPEN, SETTLED or VOIDED' }),
+    Type.String({
+      pattern: `^(${ROUND_STATUSES.join('|')})$`,
+      description: 'Only rounds with this status: OPEN, SETTLED or VOIDED',
+    }),
   ),
 });
 
@@ -243,7 +261,7 @@ export const dealRound = endpoint(
     path: '/deal',
     operationId: 'dealRound',
     tag: 'Rounds',
-    summary: "Deal a round: the next sealed shoe of the table is the round's",
+    summary: 'Deal a round from the next sealed shoe of the table',
     scope: 'play',
     window: 'spin',
     replays: true,
@@ -269,7 +287,7 @@ export const dealRound = endpoint(
     failure: ERRORS.internal,
   },
   {
-    description: `Books the wager and deals the next sealed shoe of the table, in one atomic step; a round that a natural ends is settled in the same step. If no answer arrives, or ${ERRORS.spinInProgress.code} does, send the same request with the same \`requestId\`. A player has one open round at a table: ${ERRORS.roundOpen.code} names it in \`details\`.`,
+    description: `Charges the wager and deals the next sealed shoe of the table, in one atomic step. If a natural ends the round, the same step settles it. If no response arrives, or the response is ${ERRORS.spinInProgress.code}, send the same request with the same \`requestId\`. A player can have one open round at a table. If there is one already, the response is ${ERRORS.roundOpen.code}, and its \`details\` identify the open round.`,
     request: {
       gameId: 5,
       playerId: 'alice',
@@ -286,7 +304,7 @@ export const actInRound = endpoint(
     path: '/action',
     operationId: 'actInRound',
     tag: 'Rounds',
-    summary: 'Take the next action of a round, once for each `seq`',
+    summary: 'Take the next action of a round',
     scope: 'play',
     replays: true,
     bodyLimit: 4096,
@@ -304,7 +322,7 @@ export const actInRound = endpoint(
     failure: ERRORS.internal,
   },
   {
-    description: `Takes one of the round's \`legalActions\`. \`seq\` is \`lastActionSeq\` + 1: however often an action is sent, it happens once, and its repetition is answered with the same bytes and \`Idempotent-Replayed: true\`. ${ERRORS.actionStale.code} says that another action came first: read the round. Every answer follows the commit of its ledger entry.`,
+    description: `Takes one of the \`legalActions\` of the round. \`seq\` is \`lastActionSeq\` + 1. An action is executed once, however often it is sent: each repetition returns the same bytes with \`Idempotent-Replayed: true\`. ${ERRORS.actionStale.code} means that another action came first, so read the round. Every response follows the commit of its ledger entry.`,
     request: { roundId: OPEN_ROUND.roundId, action: 'stand', seq: 1 },
     response: SETTLED_ROUND,
   },
@@ -317,7 +335,7 @@ export const getRound = endpoint(
     params: { roundId: PATH.roundId },
     operationId: 'getRound',
     tag: 'Rounds',
-    summary: 'A round as it is; once it has ended, with the seed that proves its cards',
+    summary: 'Get the current state of a round',
     scope: 'play',
     status: 200,
     response: RoundRecordResponse,
@@ -326,7 +344,7 @@ export const getRound = endpoint(
   },
   {
     description:
-      'Shows a round as it is. Once it has ended, `shoe.seed`, `table` and `actions` prove every card: `spindle verify-round` checks them.',
+      'Returns the current state of a round. Once the round has ended, `shoe.seed`, `table` and `actions` prove every card, and `spindle verify-round` checks them.',
     response: RECORD,
   },
 );
@@ -337,7 +355,7 @@ export const listRounds = endpoint(
     path: '/rounds',
     operationId: 'listRounds',
     tag: 'Rounds',
-    summary: "The partner's rounds, newest first",
+    summary: "List the partner's rounds, newest first",
     scope: 'play',
     query: RoundQuery,
     status: 200,
@@ -346,7 +364,7 @@ export const listRounds = endpoint(
     failure: ERRORS.internal,
   },
   {
-    description: 'Lists rounds by page, those of one player or of one status where they are given.',
+    description: 'Lists rounds by page, optionally only those of one player or those with one status.',
     response: { rounds: [RECORD], page: 1, limit: 20, total: 1 },
   },
 );
@@ -358,7 +376,7 @@ export const createBlackjackGame = endpoint(
     params: { id: PATH.partnerId },
     operationId: 'createBlackjackGame',
     tag: 'Games',
-    summary: 'Make a blackjack table; its rules and its wager never change',
+    summary: 'Create a blackjack table with permanent rules and a permanent wager',
     scope: 'operator',
     body: BlackjackBody,
     status: 201,
@@ -368,7 +386,7 @@ export const createBlackjackGame = endpoint(
   },
   {
     description:
-      'Makes a table for a partner. Rules that are not sent have their defaults. Rules and wager never change: suspend the game and make another one.',
+      'Creates a table for a partner. Omitted rules have their default values. Rules and wager never change. For other rules, suspend the game and create another table.',
     request: {
       displayName: 'Blackjack',
       configName: 'BLACKJACK',
@@ -401,11 +419,11 @@ export const showRound = endpoint(
     method: 'get',
     path: '/rounds/{roundId}',
     operationId: 'showRound',
-    summary: 'A round as its partner sees it',
+    summary: 'Get a round of any partner',
     errors: [ERRORS.roundNotFound],
   },
   {
-    description: 'Shows a round of any partner as its partner sees it.',
+    description: 'Returns a round of any partner as its partner sees it.',
     response: RECORD,
   },
 );
@@ -416,13 +434,13 @@ export const voidRound = endpoint(
     method: 'post',
     path: '/rounds/{roundId}/void',
     operationId: 'voidRound',
-    summary: 'Void an open round: every stake is given back, and the round counts in no total',
+    summary: 'Void an open round and return every stake',
     body: VoidBody,
     errors: [ERRORS.roundNotFound, ERRORS.actionIllegal, ERRORS.spinInProgress, ERRORS.unavailable],
   },
   {
     description:
-      'Gives back all that the player has staked on an open round. The round counts in no total; its entries stay in the ledger, and author and reason in the audit log.',
+      'Voids an open round. All stakes are returned to the player, and no total includes the round. Its entries stay in the ledger, and the audit log keeps the operator and the reason.',
     request: { reason: 'the player was cut off by a fault of ours' },
     response: {
       ...RECORD,
@@ -445,24 +463,27 @@ export const closeRound = endpoint(
     path: '/rounds/{roundId}/close',
     query: ReasonQuery,
     operationId: 'closeRound',
-    summary: 'Play an open round out as its timeout does',
+    summary: 'Finish an open round as its timeout would',
     errors: [ERRORS.roundNotFound, ERRORS.actionIllegal, ERRORS.spinInProgress, ERRORS.unavailable],
   },
   {
     description:
-      'Plays an open round out as its timeout does: insurance is declined, every hand stands, the dealer draws.',
+      'Finishes an open round as its timeout would: insurance is declined, every hand stands, and the dealer draws.',
     response: { ...RECORD, lastActionSeq: 0, autoCompleted: true, actions: ['timeout'] },
   },
 );
 
-const gameId = Type.Integer({ minimum: 1, maximum: ID_MAX, description: 'Those of this game only' });
+const gameId = Type.Integer({ minimum: 1, maximum: ID_MAX, description: 'Only rounds of this game' });
 
 export const OperatorRoundsQuery = Type.Object({
   ...Page.properties,
   ...partnerFilter,
   gameId: Type.Optional(gameId),
   status: Type.Optional(
-    Type.String({ pattern: `^(${ROUND_STATUSES.join('|')})$`, description: 'OPEN, SETTLED or VOIDED' }),
+    Type.String({
+      pattern: `^(${ROUND_STATUSES.join('|')})$`,
+      description: 'Only rounds with this status: OPEN, SETTLED or VOIDED',
+    }),
   ),
 });
 
@@ -470,12 +491,14 @@ export const OperatorRound = Type.Object({
   roundId: Type.String(),
   partnerId: Type.Integer(),
   gameId: Type.Integer(),
-  gameName: Type.String({ description: 'As players see it' }),
+  gameName: Type.String({ description: 'Name of the game that players see' }),
   playerId: Type.String(),
   status: RoundStatus,
   createdAt: timestamp(),
-  wageredUsd: usd('All stakes, insurance included'),
-  payoutUsd: nullable(usd('All that comes back; null before the round has ended')),
+  wageredUsd: usd('Sum of all stakes of the round including insurance, in USD'),
+  payoutUsd: nullable(
+    usd('Sum of all payouts of the round including returned stakes, in USD; null until the round has ended'),
+  ),
 });
 
 export const OperatorRounds = Type.Object({
@@ -489,14 +512,15 @@ export const listAllRounds = endpoint(
     path: '/rounds',
     operationId: 'listAllRounds',
     tag: 'Rounds',
-    summary: 'Blackjack rounds of all partners, or of one, the newest first',
+    summary: 'List the blackjack rounds of all partners or of one partner, newest first',
     query: OperatorRoundsQuery,
     response: OperatorRounds,
     hasSums: true,
     errors: [],
   },
   {
-    description: '`total` counts to 10,000, and pages reach as far. `showRound` has the cards.',
+    description:
+      '`total` counts up to 10,000, and the pages contain only the newest 10,000 rounds. `showRound` returns the cards of a round.',
     response: {
       rounds: [
         {

@@ -7,25 +7,30 @@ import { endpoint } from '../contract/endpoint.js';
 
 export const OperatorCell = Type.Object({
   cell: Type.Integer(),
-  node: Type.String({ description: 'Address of the Redis server that holds it' }),
-  slot: nullable(Type.Integer({ description: 'Its hash slot; null: no cluster' })),
+  node: Type.String({ description: 'Address of the Redis server that holds the cell' }),
+  slot: nullable(Type.Integer({ description: 'Hash slot of the cell; null if Redis is not a cluster' })),
   epoch: Type.Integer(),
-  owner: nullable(Type.String({ description: 'The worker that books it; null: none does' })),
+  owner: nullable(Type.String({ description: 'Worker that owns the cell; null if no worker owns it' })),
   bookedTo: nullable(timestamp()),
   outboxAgeSeconds: nullable(
-    Type.Number({ description: 'Age of the oldest entry that Redis still has; null: it does not answer' }),
+    Type.Number({
+      description:
+        'Age of the oldest entry in the outbox of the cell, in seconds; null if Redis does not respond',
+    }),
   ),
   outboxEntries: nullable(
-    Type.Integer({ description: 'Entries that are not in the ledger; null: Redis does not answer' }),
+    Type.Integer({
+      description: 'Number of entries that are not in the ledger yet; null if Redis does not respond',
+    }),
   ),
-  halted: nullable(Type.String({ description: 'Why its ledger is halted; null: it goes on' })),
-  isDraining: Type.Boolean({ description: 'It takes no new partners' }),
+  halted: nullable(Type.String({ description: 'Reason why the cell is halted; null if it is not halted' })),
+  isDraining: Type.Boolean({ description: 'True if the cell accepts no new partners' }),
   partners: Type.Integer(),
   games: Type.Integer(),
 });
 
 export const CellsBody = Type.Object({
-  count: Type.Integer({ minimum: 1, maximum: CELL_MAX, description: 'How many cells to add' }),
+  count: Type.Integer({ minimum: 1, maximum: CELL_MAX, description: 'Number of cells to add' }),
 });
 
 export type CellsBody = Static<typeof CellsBody>;
@@ -35,7 +40,9 @@ export const CellsAdded = Type.Object({
 });
 
 export const CellPatch = Type.Object({
-  isDraining: Type.Boolean({ description: 'true: it takes no new partners; false: it does again' }),
+  isDraining: Type.Boolean({
+    description: 'True: the cell accepts no new partners. False: the cell accepts new partners again.',
+  }),
   reason: Type.Optional(AUDIT_REASON),
 });
 
@@ -43,9 +50,15 @@ export type CellPatch = Static<typeof CellPatch>;
 
 export const RedisServer = Type.Object({
   isReady: Type.Boolean(),
-  volatile: Type.Array(Type.String(), { description: 'Settings by which it may lose what it acknowledged' }),
+  volatile: Type.Array(Type.String(), {
+    description: 'Settings with which the server may lose acknowledged writes',
+  }),
   memoryBytes: nullable(Type.Integer()),
-  maxMemoryBytes: nullable(Type.Integer({ description: '0: no bound but that of the machine' })),
+  maxMemoryBytes: nullable(
+    Type.Integer({
+      description: 'Memory limit of Redis, in bytes; 0 if only the memory of the machine limits it',
+    }),
+  ),
 });
 
 export const Recovery = Type.Object({
@@ -61,7 +74,7 @@ export const Recovery = Type.Object({
 export const Cells = Type.Object({
   cells: Type.Array(OperatorCell),
   redis: Type.Array(RedisServer),
-  recoveries: Type.Array(Recovery, { description: 'The newest 50, newest first' }),
+  recoveries: Type.Array(Recovery, { description: 'The newest 50 recoveries, newest first' }),
 });
 
 export const listCells = endpoint(
@@ -70,7 +83,7 @@ export const listCells = endpoint(
     path: '/cells',
     operationId: 'listCells',
     tag: 'Service',
-    summary: 'Cells, Redis servers and the newest recoveries',
+    summary: 'List the cells, the Redis servers and the newest recoveries',
     scope: 'operator',
     status: 200,
     response: Cells,
@@ -79,7 +92,7 @@ export const listCells = endpoint(
     failure: ERRORS.internal,
   },
   {
-    description: 'Each partner lives in one cell. Recoveries are the newest 50.',
+    description: 'Each partner is in one cell. The response has the newest 50 recoveries.',
     response: {
       cells: [
         {
@@ -119,7 +132,7 @@ export const addCells = endpoint(
     path: '/cells',
     operationId: 'addCells',
     tag: 'Service',
-    summary: 'Add cells, so that partners spread over more of them',
+    summary: 'Add cells to distribute partners over more cells',
     scope: 'operator',
     body: CellsBody,
     status: 201,
@@ -129,7 +142,7 @@ export const addCells = endpoint(
   },
   {
     description:
-      'Every process knows the new cells within a second, and the workers share them. New partners go to them, since they have the fewest; those that exist stay where they are.',
+      'Every process uses the new cells within a second, and the workers share them. New partners are placed in the new cells, because these have the fewest partners. Existing partners keep their cells.',
     request: { count: 4 },
     response: { added: [4, 5, 6, 7] },
   },
@@ -142,7 +155,7 @@ export const setDraining = endpoint(
     params: { cell: PATH.cell },
     operationId: 'setDraining',
     tag: 'Service',
-    summary: 'Let a cell take no new partners, or some again',
+    summary: 'Stop or resume the placement of new partners in a cell',
     scope: 'operator',
     body: CellPatch,
     status: 204,
@@ -150,7 +163,8 @@ export const setDraining = endpoint(
     failure: ERRORS.internal,
   },
   {
-    description: "A cell that drains takes no new partners. The last cell that takes any can't drain.",
+    description:
+      "A draining cell accepts no new partners. The last cell that accepts partners can't be drained.",
     request: { isDraining: true },
   },
 );

@@ -22,12 +22,12 @@ import { TOLD_BONUS } from '../contract/examples.js';
 
 export const CommunalStatus = choice(
   ['ACTIVE', 'DISABLED', 'EXHAUSTED'],
-  'EXHAUSTED: the budget is below the smallest tier',
+  '`EXHAUSTED`: the budget is less than the amount of the smallest tier',
 );
 
 export const CommunalEventStatus = choice(
   ['PAID', 'SKIPPED_BUDGET'],
-  'SKIPPED_BUDGET: the budget could not pay it',
+  '`SKIPPED_BUDGET`: the event paid nothing because the budget was too small',
 );
 
 const view = {
@@ -36,39 +36,41 @@ const view = {
   communitySize: Type.Integer(),
   emptyCommunity: EmptyCommunity,
   onShortBudget: OnShortBudget,
-  version: Type.Integer({ description: 'Of the rules: 1, 2, …' }),
+  version: Type.Integer({ description: 'Version of the rules: 1, 2, …' }),
   status: CommunalStatus,
-  bonusRtp: Type.Number({ description: 'What the bonus returns per spin over the wager, as a fraction' }),
+  bonusRtp: Type.Number({
+    description: 'Mean return of the bonus for each spin, as a fraction of the wager',
+  }),
 };
 
 export const CommunalResponse = Type.Object(view);
 
 export const OperatorCommunal = Type.Object({
   ...view,
-  progress: Type.Integer({ description: 'Spins counted' }),
-  budgetUsd: amountText('What is left'),
-  paidUsd: amountText('Paid to players, as far as it is booked'),
+  progress: Type.Integer({ description: 'Number of spins that the progressive has counted' }),
+  budgetUsd: amountText('Remaining budget'),
+  paidUsd: amountText('Sum of the committed payments to players'),
 });
 
 export const CommunalFundingBody = Type.Object({
-  amountUsd: amountText('Added to the budget; not 0, at most 6 decimals, negative to withdraw'),
-  reason: Type.String({ pattern: REASON_PATTERN, description: 'Kept with the funding' }),
-  requestId: opaque('Idempotency key; binds for ever'),
+  amountUsd: amountText('Amount to add to the budget: not 0, at most 6 decimals, negative to withdraw'),
+  reason: Type.String({ pattern: REASON_PATTERN, description: 'Reason for the funding, stored with it' }),
+  requestId: opaque('Idempotency key. It never expires.'),
 });
 
 export const CommunalFundingResponse = Type.Object({
   fundingId: Type.String(),
-  budgetUsd: amountText('After it'),
+  budgetUsd: amountText('Budget after the funding'),
 });
 
 export const TierProgress = Type.Object({
   tierLevel: Type.Integer(),
   tierName: Type.String(),
-  amountUsd: amountText('What it pays'),
+  amountUsd: amountText('Amount that the tier pays'),
   progressPct: nullable(
     Type.Integer({
       description:
-        'The way to it, rounded down to tens; null for a tier of fewer than 1,000 spins, which could be timed by it',
+        'Progress to the tier in percent, rounded down to a multiple of 10; null for a tier of fewer than 1,000 spins, because players could time their spins by it',
     }),
   ),
 });
@@ -79,8 +81,10 @@ const event = {
   eventId: Type.String(),
   tierLevel: Type.Integer(),
   tierName: Type.String(),
-  totalAmountUsd: amountText('Paid in all'),
-  winners: Type.Integer({ description: 'Players who got a share, the one who fired included' }),
+  totalAmountUsd: amountText('Total amount paid by the event'),
+  winners: Type.Integer({
+    description: 'Number of players with a share, including the player who triggered the event',
+  }),
   status: CommunalEventStatus,
   createdAt: timestamp(),
 };
@@ -88,7 +92,10 @@ const event = {
 export const CommunalEvent = Type.Object(event);
 export const CommunalEvents = Type.Object({ events: Type.Array(CommunalEvent), ...pageMembers });
 
-export const CommunalShare = Type.Object({ playerId: Type.String(), amountUsd: amountText('Share') });
+export const CommunalShare = Type.Object({
+  playerId: Type.String(),
+  amountUsd: amountText('Share of the player'),
+});
 export const OperatorCommunalEvent = Type.Object({ ...event, shares: Type.Array(CommunalShare) });
 
 export const OperatorCommunalEvents = Type.Object({
@@ -104,7 +111,11 @@ export const PlayerBonus = Type.Object({
   amountUsd: amountText('Share of the player'),
   isTriggerPlayer: Type.Boolean(),
   createdAt: timestamp(),
-  toldBySpinId: nullable(Type.String({ description: 'The spin whose response told it; null: none has' })),
+  toldBySpinId: nullable(
+    Type.String({
+      description: 'Spin whose response notified the player of the share; null if no response has',
+    }),
+  ),
 });
 
 export const CommunityBonuses = Type.Object({ bonuses: Type.Array(PlayerBonus), ...pageMembers });
@@ -113,10 +124,11 @@ export const CommunityBonus = Type.Object({
   triggered: Type.Literal(true),
   tierName: Type.String(),
   tierLevel: Type.Integer(),
-  totalAmountUsd: amountText('Paid in all'),
-  yourShareUsd: amountText("The player's share"),
+  totalAmountUsd: amountText('Total amount paid by the event'),
+  yourShareUsd: amountText('Share of the player'),
   isTriggerPlayer: Type.Boolean({
-    description: 'This spin fired it, and its balance has the share in it; otherwise it was credited before',
+    description:
+      'True if this spin triggered the bonus, so that its balance includes the share. False if the share was credited earlier.',
   }),
   eventId: Type.String(),
 });
@@ -166,7 +178,7 @@ export const getCommunal = endpoint(
     ...ofPot(''),
     method: 'get',
     operationId: 'getCommunal',
-    summary: 'The rules of a communal progressive',
+    summary: 'Get the rules of a communal progressive',
     scope: 'partner',
     status: 200,
     response: CommunalResponse,
@@ -174,7 +186,7 @@ export const getCommunal = endpoint(
     failure: ERRORS.internal,
   },
   {
-    description: "Shows the rules to the game's partner. The counter is the operator's alone.",
+    description: 'Returns the rules to the partner of the game. Only operators can read the exact counter.',
     response: IN_FORCE,
   },
 );
@@ -184,7 +196,7 @@ export const getCommunalProgress = endpoint(
     ...ofPot('/progress'),
     method: 'get',
     operationId: 'getCommunalProgress',
-    summary: 'How far the way to each tier is, rounded down to tens of a percent',
+    summary: 'Get the progress to each tier of a communal progressive',
     scope: 'partner',
     status: 200,
     response: CommunalProgress,
@@ -198,7 +210,7 @@ export const getCommunalProgress = endpoint(
   },
   {
     description:
-      'Shows how far the way to each tier is, rounded down to tens of a percent, so that nobody can time a spin by it. For a tier of fewer than 1,000 spins it is null.',
+      'Returns the progress to each tier, rounded down to a multiple of 10 percent so that nobody can time a spin by it. The progress is null for a tier of fewer than 1,000 spins.',
     response: {
       tiers: [
         { tierLevel: 1, tierName: 'Mini', amountUsd: '5.00', progressPct: 70 },
@@ -213,7 +225,7 @@ export const listCommunalEvents = endpoint(
     ...ofPot('/events'),
     method: 'get',
     operationId: 'listCommunalEvents',
-    summary: 'What a communal progressive fired, newest first',
+    summary: 'List the events of a communal progressive, newest first',
     scope: 'partner',
     query: Page,
     status: 200,
@@ -222,7 +234,7 @@ export const listCommunalEvents = endpoint(
     failure: ERRORS.internal,
   },
   {
-    description: 'Lists what fired, the newest first.',
+    description: 'Lists each event with its tier, its total amount and the number of winners, newest first.',
     response: { events: [EVENT], page: 1, limit: 20, total: 1 },
   },
 );
@@ -234,7 +246,7 @@ export const listCommunityBonuses = endpoint(
     params: { playerId: PATH.playerId },
     operationId: 'listCommunityBonuses',
     tag: 'Communal progressive',
-    summary: "A player's shares of communal progressives, newest first",
+    summary: "List a player's shares of communal progressives, newest first",
     scope: 'partner',
     query: Page,
     status: 200,
@@ -244,7 +256,7 @@ export const listCommunityBonuses = endpoint(
   },
   {
     description:
-      "Lists a player's shares, the newest first. `toldBySpinId` names the spin whose `communityBonus` told it.",
+      "Lists a player's shares, newest first. `toldBySpinId` is the spin whose `communityBonus` notified the player of the share.",
     response: {
       bonuses: [
         {
@@ -288,7 +300,7 @@ export const setCommunal = endpoint(
   },
   {
     description:
-      'Sets the rules as a whole. They are in force at once; the counter goes on unless `resetProgress` is true. The change is in the audit log.',
+      'Replaces all rules of the progressive. The new rules take effect at once. The counter keeps its value unless `resetProgress` is true. The audit log records the change.',
     request: RULES,
     response: IN_FORCE,
   },
@@ -299,7 +311,7 @@ export const getCommunalPot = endpoint(
     ...ofPot(''),
     method: 'get',
     operationId: 'getCommunalPot',
-    summary: 'The rules of a communal progressive, its exact progress and its budget',
+    summary: 'Get the rules, the exact progress and the budget of a communal progressive',
     scope: 'operator',
     status: 200,
     response: OperatorCommunal,
@@ -307,7 +319,7 @@ export const getCommunalPot = endpoint(
     failure: ERRORS.internal,
   },
   {
-    description: 'Shows the rules with the exact counter, the budget that is left, and what was paid.',
+    description: 'Returns the rules with the exact counter, the remaining budget and the amount paid.',
     response: { ...IN_FORCE, progress: 4711, budgetUsd: '9980.00', paidUsd: '20.00' },
   },
 );
@@ -317,7 +329,7 @@ export const fundCommunal = endpoint(
     ...ofPot('/funding'),
     method: 'post',
     operationId: 'fundCommunal',
-    summary: 'Add to the budget of a communal progressive, or withdraw from it, once for each requestId',
+    summary: 'Add to the budget of a communal progressive, or withdraw from it',
     scope: 'operator',
     body: CommunalFundingBody,
     ownCheck: true,
@@ -334,7 +346,7 @@ export const fundCommunal = endpoint(
     failure: ERRORS.progressiveFailed,
   },
   {
-    description: `Books an amount to the promotional budget. The same \`requestId\` books once, without end. A negative amount withdraws, at most what there is (${ERRORS.progressiveExhausted.code}).`,
+    description: `Adds an amount to the promotional budget. Each \`requestId\` takes effect once and never expires. A negative amount withdraws at most the remaining budget; a larger withdrawal is refused with ${ERRORS.progressiveExhausted.code}.`,
     request: { amountUsd: '10000.00', reason: 'Spring promotion', requestId: 'funding-2026-11' },
     response: { fundingId: '1f2e3d4c5b6a79881726354453627180', budgetUsd: '10000.00' },
   },
@@ -345,7 +357,7 @@ export const listCommunalPayouts = endpoint(
     ...ofPot('/events'),
     method: 'get',
     operationId: 'listCommunalPayouts',
-    summary: 'What a communal progressive fired, newest first, with the shares',
+    summary: 'List the events of a communal progressive with all shares, newest first',
     scope: 'operator',
     query: Page,
     status: 200,
@@ -354,7 +366,7 @@ export const listCommunalPayouts = endpoint(
     failure: ERRORS.internal,
   },
   {
-    description: 'Lists what fired, the newest first, with the share of each player.',
+    description: 'Lists each event with the share of each player, newest first.',
     response: {
       events: [
         {
@@ -378,8 +390,8 @@ export const ListedProgressive = Type.Object({
   partnerId: Type.Integer(),
   displayName: Type.String(),
   isEnabled: Type.Boolean(),
-  budgetUsd: usd('What it can pay, as it is booked'),
-  paidUsd: usd('What it has paid, as it is booked'),
+  budgetUsd: usd('Remaining budget according to Postgres, in USD'),
+  paidUsd: usd('Sum of the committed payments to players, in USD'),
 });
 
 export const Progressives = Type.Object({
@@ -392,13 +404,14 @@ export const listProgressives = endpoint(
     path: '/progressives',
     operationId: 'listProgressives',
     tag: 'Communal progressive',
-    summary: 'Games that have a communal progressive',
+    summary: 'List the games with a communal progressive',
     response: Progressives,
     hasSums: true,
     errors: [],
   },
   {
-    description: 'The newest 200, with what is booked. `getCommunalPot` has where one stands now.',
+    description:
+      'Lists the newest 200 games with their values in Postgres. `getCommunalPot` returns the current values of one game.',
     response: {
       progressives: [
         {

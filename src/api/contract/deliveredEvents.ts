@@ -43,7 +43,7 @@ export const EVENT_REFERENCES: Readonly<Record<string, EventReference>> = {
     },
   },
   'block.low_reserve': {
-    description: 'Sent once when the ready blocks of a game fall below the minimum.',
+    description: 'Sent once when the number of ready blocks of a game falls below its minimum.',
     body: {
       id: 'evt_01a2017607942073a9c3e1f05d7b2468',
       event: 'block.low_reserve',
@@ -62,7 +62,7 @@ export const EVENT_REFERENCES: Readonly<Record<string, EventReference>> = {
   },
   'api.version.deprecated': {
     description:
-      'Sent to every webhook, whatever it subscribes to, when the end of this API version is announced, and again 30, 7 and 1 days before.',
+      'Sent to every webhook, whatever events it subscribes to, when the end of this API version is announced, and again 30 days, 7 days and 1 day before the end.',
     body: {
       id: 'evt_01a2017607942075d8b7a6f5e4c3b2a1',
       event: 'api.version.deprecated',

@@ -18,10 +18,10 @@ import { SchemaReferences, sorted } from './schemaReferences.js';
 const METHODS: readonly Endpoint['method'][] = ['get', 'post', 'put', 'patch', 'delete'];
 const INTRODUCTION: Readonly<Record<Scope, string>> = {
   partner:
-    'The API of partners: PAR sheets, games, spins, players, settlement reports and webhooks. Amounts are USD with at most 6 decimals. A spin is idempotent by its `requestId`: send it again with the same one after any answer that does not tell its result.',
-  play: 'The API of blackjack rounds, with the keys of partners. A deal is idempotent by its `requestId`, an action by its `seq`: after any answer that does not tell the result, send the same again. Every answer follows the commit of its ledger entry.',
+    'The API for partners: PAR sheets, games, spins, players, settlement reports and webhooks. Amounts are in USD with at most 6 decimals. Spins are idempotent by `requestId`: if no response shows the result of a spin, send the request again with the same `requestId`.',
+  play: 'The API for blackjack rounds. It accepts the API keys of partners. Deals are idempotent by `requestId`, actions by `seq`: if no response shows the result, send the same request again. Every response follows the commit of its ledger entry.',
   operator:
-    'The API of whoever runs the service: partners and their keys, games, raffles, adjustments and the audit log. Amounts are USD with at most 6 decimals.',
+    'The API for operators of the service: partners and their keys, games, raffles, adjustments and the audit log. Amounts are in USD with at most 6 decimals.',
 };
 
 const OF_PARTNERS: readonly ErrorEntry[] = [
@@ -69,24 +69,30 @@ export function errorsOf(endpoint: Endpoint): ErrorEntry[] {
 
 const HEADERS: Readonly<Record<string, object>> = {
   'X-Request-Id': { description: 'Id of this request in the logs', schema: { type: 'string' } },
-  'X-RateLimit-Limit': { description: 'Requests that the window allows', schema: { type: 'integer' } },
-  'X-RateLimit-Remaining': { description: 'Requests left in the window', schema: { type: 'integer' } },
+  'X-RateLimit-Limit': { description: 'Number of requests allowed in a window', schema: { type: 'integer' } },
+  'X-RateLimit-Remaining': {
+    description: 'Number of requests left in the window',
+    schema: { type: 'integer' },
+  },
   'X-RateLimit-Reset': { description: 'Unix time at which the window ends', schema: { type: 'integer' } },
-  'Retry-After': { description: 'Seconds to wait', schema: { type: 'integer' } },
+  'Retry-After': { description: 'Seconds to wait before the next attempt', schema: { type: 'integer' } },
   Deprecation: {
-    description: 'Once the end of this version is announced: from when on it is deprecated (RFC 9745)',
+    description:
+      'Time from which this version of the API is deprecated (RFC 9745). Sent once the end of the version is announced.',
     schema: { type: 'string' },
   },
   Sunset: {
-    description: 'With Deprecation: from when on this version answers 410 (RFC 8594)',
+    description:
+      'Time from which this version of the API answers with status 410 (RFC 8594). Sent together with Deprecation.',
     schema: { type: 'string' },
   },
   Link: {
-    description: 'With Deprecation: `rel="deprecation"` and `rel="successor-version"`, where they are given',
+    description:
+      'Links with `rel="deprecation"` and `rel="successor-version"`, if the announcement has them. Sent together with Deprecation.',
     schema: { type: 'string' },
   },
   'Idempotent-Replayed': {
-    description: '`true` where this repeats the original answer to the requestId',
+    description: '`true` if the response repeats the original response to the same request',
     schema: { type: 'string', enum: ['true'] },
   },
 };
@@ -149,7 +155,7 @@ class DocumentBuilder {
         : {
             requestBody: {
               required: endpoint.isBodyOptional !== true,
-              description: `At most ${endpoint.bodyLimit ?? BODY_LIMIT} bytes`,
+              description: `Body of at most ${endpoint.bodyLimit ?? BODY_LIMIT} bytes`,
               content: json(this.#schemas.of(body), exampleOf(request)),
             },
           }),
@@ -171,7 +177,7 @@ class DocumentBuilder {
           post: {
             operationId: `on_${event.replaceAll('.', '_')}`,
             tags: ['Webhooks'],
-            summary: `The event ${event}`,
+            summary: `Receive the event ${event}`,
             description: EVENT_REFERENCES[event]?.description,
             security: [],
             parameters,
@@ -179,7 +185,12 @@ class DocumentBuilder {
               required: true,
               content: json(this.#schemas.of(schema), exampleOf(EVENT_REFERENCES[event]?.body)),
             },
-            responses: { '2XX': { description: 'Received; any other answer is tried again' } },
+            responses: {
+              '2XX': {
+                description:
+                  'The event was received. After any other status the delivery is attempted again.',
+              },
+            },
           },
         },
       ]),
@@ -295,14 +306,17 @@ function eventHeaders(brand: string): object[] {
   return [
     header(
       `X-${brand}-Signature`,
-      '`sha256=` and the hexadecimal HMAC-SHA256 of the body, keyed with the secret',
+      '`sha256=` and the hexadecimal HMAC-SHA256 of the body, keyed with the secret of the webhook',
     ),
     header(`X-${brand}-Event`, 'Type of the event'),
-    header(`X-${brand}-Delivery-Id`, 'The same in every attempt of a delivery'),
-    header(`X-${brand}-Attempt`, '1 for the first attempt'),
-    header('webhook-id', 'Standard Webhooks: id of the event'),
-    header('webhook-timestamp', 'Standard Webhooks: Unix time of the attempt'),
-    header('webhook-signature', 'Standard Webhooks: `v1,` and the base64 HMAC-SHA256 of `id.timestamp.body`'),
+    header(`X-${brand}-Delivery-Id`, 'Id of the delivery, which is the same in every attempt'),
+    header(`X-${brand}-Attempt`, 'Number of the attempt, starting at 1'),
+    header('webhook-id', 'Id of the event, as in Standard Webhooks'),
+    header('webhook-timestamp', 'Unix time of the attempt, as in Standard Webhooks'),
+    header(
+      'webhook-signature',
+      'Signature as in Standard Webhooks: `v1,` and the base64 HMAC-SHA256 of `id.timestamp.body`',
+    ),
   ];
 }
 

@@ -3,12 +3,15 @@ import { Type } from '#typebox';
 import { ERRORS } from '../../domain/errors.js';
 
 export const ErrorDetail = Type.Object({
-  path: Type.String({ description: 'JSON Pointer (RFC 6901) of the faulty member; empty: the whole body' }),
+  path: Type.String({
+    description:
+      'JSON Pointer (RFC 6901) to the faulty member; empty if the fault concerns the whole request',
+  }),
   message: Type.String(),
-  roundId: Type.Optional(Type.String({ description: `${ERRORS.roundOpen.code}: the round that is open` })),
+  roundId: Type.Optional(Type.String({ description: `${ERRORS.roundOpen.code} only: id of the open round` })),
   lastActionSeq: Type.Optional(
     Type.Integer({
-      description: `${ERRORS.roundOpen.code}: the number of its newest action, 0 before the first`,
+      description: `${ERRORS.roundOpen.code} only: number of the newest action of the open round, 0 before the first action`,
     }),
   ),
 });
@@ -18,8 +21,12 @@ export const ErrorResponse = Type.Object({
   errorCode: Type.String({ pattern: '^KS-[0-9]{4}$' }),
   message: Type.String(),
   docUrl: Type.Optional(
-    Type.String({ description: 'Where it is explained, relative to the address of the service' }),
+    Type.String({
+      description: 'Address of the documentation of the error, relative to the address of the service',
+    }),
   ),
-  retryAfter: Type.Optional(Type.Integer({ description: 'Seconds; on 429' })),
+  retryAfter: Type.Optional(
+    Type.Integer({ description: 'Seconds to wait before the next attempt. Present for status 429.' }),
+  ),
   details: Type.Optional(Type.Array(ErrorDetail)),
 });

@@ -4,17 +4,24 @@ import { ERRORS } from '../../domain/errors.js';
 import { choice, nullable, REASON_PATTERN, timestamp } from '../../domain/schema.js';
 import { endpoint } from '../contract/endpoint.js';
 
-export const DealingState = choice(['ON', 'OFF'], '`OFF`: nothing is dealt');
+export const DealingState = choice(['ON', 'OFF'], '`OFF`: no spins, tickets or rounds are dealt');
 
 export const DealingBody = Type.Object({
   state: DealingState,
-  reason: Type.String({ pattern: REASON_PATTERN, description: 'Kept in the audit log' }),
+  reason: Type.String({
+    pattern: REASON_PATTERN,
+    description: 'Reason for the change, stored in the audit log',
+  }),
 });
 
 export const DealingResponse = Type.Object({
   state: DealingState,
-  reason: nullable(Type.String({ description: 'Of the newest change; null: it was never changed' })),
-  actor: nullable(Type.String({ description: 'Who changed it' })),
+  reason: nullable(
+    Type.String({ description: 'Reason for the newest change; null if there has been no change' }),
+  ),
+  actor: nullable(
+    Type.String({ description: 'Operator who made the newest change; null if there has been no change' }),
+  ),
   changedAt: nullable(timestamp()),
 });
 
@@ -33,14 +40,14 @@ export const getDealing = endpoint(
     path: '/dealing',
     operationId: 'getDealing',
     tag: 'Service',
-    summary: 'Whether anything is dealt at all',
+    summary: 'Get the state of the dealing switch for all games',
     scope: 'operator',
     status: 200,
     response: DealingResponse,
     errors: [],
     failure: ERRORS.internal,
   },
-  { description: 'The switch of all games, and who turned it last.', response: OFF },
+  { description: 'Returns the switch for all games and the operator who changed it last.', response: OFF },
 );
 
 export const setDealing = endpoint(
@@ -49,7 +56,7 @@ export const setDealing = endpoint(
     path: '/dealing',
     operationId: 'setDealing',
     tag: 'Service',
-    summary: 'Stop all games, or let them go on',
+    summary: 'Stop or resume all games',
     scope: 'operator',
     body: DealingBody,
     status: 200,
@@ -58,7 +65,7 @@ export const setDealing = endpoint(
     failure: ERRORS.internal,
   },
   {
-    description: `Off: spins, tickets and deals of every partner get ${ERRORS.dealingOff.code} on every front end within a second, also after restarts; a repeated \`requestId\` still gets its original answer, and open rounds may be finished. Each game that stops or goes on makes the event \`game.status_changed\`.`,
+    description: `If the switch is \`OFF\`, every front end refuses spins, tickets and deals of every partner with ${ERRORS.dealingOff.code} within a second, also after restarts. A repeated \`requestId\` still gets its original response, and open rounds can be finished. Each game that stops or resumes creates the event \`game.status_changed\`.`,
     request: { state: 'OFF', reason: 'A payout is being looked into' },
     response: OFF,
   },

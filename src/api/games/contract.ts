@@ -24,42 +24,55 @@ import { SHEET_BODY } from '../contract/sheetExample.js';
 import { GameDay } from '../traffic/contract.js';
 
 export const GameBody = Type.Object({
-  parSheetId: id('The PAR sheet, which must be active'),
+  parSheetId: id('Id of an active PAR sheet'),
   displayName: opaque('Name shown to players'),
   configName: Type.String({
     pattern: CONFIG_NAME_PATTERN,
     description: "System identifier, unique across the partner's games",
   }),
   gameType: Type.Optional(
-    Type.String({ description: '`slot`; raffles and blackjack tables are made by the operator' }),
+    Type.String({
+      description:
+        '`slot`, the only type that partners can create. The operator creates raffles and blackjack tables.',
+    }),
   ),
-  minWagerUsd: Type.Optional(usd('If sent, the denomination of the sheet')),
-  maxWagerUsd: Type.Optional(usd('If sent, the denomination of the sheet')),
-  wagerIncrementUsd: Type.Optional(usd('If sent, the denomination of the sheet')),
+  minWagerUsd: Type.Optional(
+    usd('Optional minimum wager, in USD. It must equal the denomination of the PAR sheet.'),
+  ),
+  maxWagerUsd: Type.Optional(
+    usd('Optional maximum wager, in USD. It must equal the denomination of the PAR sheet.'),
+  ),
+  wagerIncrementUsd: Type.Optional(
+    usd('Optional wager increment, in USD. It must equal the denomination of the PAR sheet.'),
+  ),
 });
 
 export const GameResponse = Type.Object({
-  gameConfigId: Type.Integer({ description: 'The gameId of spins' }),
+  gameConfigId: Type.Integer({ description: 'Id of the game, which spins send as `gameId`' }),
   displayName: Type.String(),
   configName: Type.String(),
   gameType: extensible(GAME_TYPES, 'Kind of game'),
   status: extensible(
     ['ACTIVE', 'SUSPENDED', 'SEALING', 'CLOSED'],
-    'ACTIVE: it can be spun. SEALING and CLOSED: before the first and after the last ticket of a raffle, or once it is voided',
+    '`ACTIVE`: the game can be played. `SUSPENDED`: it refuses spins. `SEALING`: a raffle before its first ticket. `CLOSED`: a raffle after its last ticket, or a voided raffle',
   ),
   statusReason: Type.Optional(
     extensible(
       ['RESTORED', 'VOIDED'],
-      'RESTORED: of a raffle that is suspended, since tickets may have been shown that a restore of the database has lost. VOIDED: of a raffle that is closed, since the operator voided it: each ticket is refunded',
+      '`RESTORED`: the raffle is suspended because a restore of the database may have lost tickets that players have seen. `VOIDED`: the operator voided the raffle, and each ticket is refunded',
     ),
   ),
   parSheetId: nullable(Type.Integer()),
-  minWagerUsd: usd('Equal to the fixed wager'),
-  maxWagerUsd: usd('Equal to the fixed wager'),
-  wagerIncrementUsd: usd('Equal to the fixed wager'),
-  poolSize: Type.Optional(Type.Integer({ description: 'Of a raffle: tickets in all' })),
+  minWagerUsd: usd('Minimum wager in USD, equal to the fixed wager of the game'),
+  maxWagerUsd: usd('Maximum wager in USD, equal to the fixed wager of the game'),
+  wagerIncrementUsd: usd('Wager increment in USD, equal to the fixed wager of the game'),
+  poolSize: Type.Optional(Type.Integer({ description: 'Total number of tickets of a raffle' })),
   poolCommitment: Type.Optional(
-    nullable(Type.String({ description: 'Of a raffle: seals its pool; null until it is sealed' })),
+    nullable(
+      Type.String({
+        description: 'Commitment to the order of the tickets of a raffle; null until the pool is sealed',
+      }),
+    ),
   ),
 });
 
@@ -68,12 +81,14 @@ export const GameRotated = Type.Object({
   gameConfigId: Type.Integer(),
   number: nullable(
     Type.Integer({
-      description: "Of the void among the game's entries in the public log; null: nothing was voided",
+      description:
+        "Number of the void among the game's entries in the public log; null if nothing was voided",
     }),
   ),
-  voidedFrom: Type.Integer({ description: 'Index of the first outcome that is voided' }),
+  voidedFrom: Type.Integer({ description: 'Index of the first voided outcome' }),
   voidedTo: Type.Integer({
-    description: 'Index after the last one; equal to voidedFrom: nothing was sealed and not dealt',
+    description:
+      'Index after the last voided outcome. It equals `voidedFrom` if the game had no sealed, undealt outcomes.',
   }),
 });
 
@@ -82,15 +97,17 @@ export const ListedGame = Type.Object({
   certifiedRtp: Type.Optional(
     Type.Number({
       description:
-        'Return to player: of a slot the certified one of its PAR sheet, of a raffle all prizes by the price of all tickets',
+        'Return to player, as a fraction. For a slot: the certified value of its PAR sheet. For a raffle: the sum of all prizes divided by the price of all tickets.',
     }),
   ),
-  hitFrequency: Type.Optional(Type.Number({ description: 'Of a slot: the probability that a spin pays' })),
-  topPrizeUsd: Type.Optional(usd('Of a slot or raffle: the largest payout of a spin or ticket')),
+  hitFrequency: Type.Optional(Type.Number({ description: 'Probability that a spin of the slot pays' })),
+  topPrizeUsd: Type.Optional(
+    usd('Largest payout of a spin or ticket, in USD. Present for slots and raffles.'),
+  ),
   basicStrategyRtp: Type.Optional(
     Type.Number({
       description:
-        'Of a table: payouts by all stakes of who plays basic strategy; absent where it is not known for its rules',
+        'Return to player of a blackjack table with basic strategy, as a fraction of all stakes. Absent if it has not been calculated for the rules of the table.',
     }),
   ),
 });
@@ -121,24 +138,24 @@ export const GameQueue = Type.Object({
 
 export const GameTotals = Type.Object({
   spins: Type.Integer(),
-  wageredUsd: usd('Sum of wagers in the ledger'),
-  paidOutUsd: usd('Sum of payouts in the ledger'),
-  actualRtp: nullable(Type.Number({ description: 'Null before the first spin' })),
+  wageredUsd: usd('Sum of the wagers in the ledger, in USD'),
+  paidOutUsd: usd('Sum of the payouts in the ledger, in USD'),
+  actualRtp: nullable(Type.Number({ description: 'Payouts divided by wagers; null before the first spin' })),
 });
 
 export const ExpectedReturn = Type.Object(
   {
-    rtp: Type.Number({ description: 'Return to player that many spins come to' }),
-    variancePerSpin: Type.Number({ description: "Of one spin's payout, in squared wagers" }),
+    rtp: Type.Number({ description: 'Expected return to player over many spins, as a fraction' }),
+    variancePerSpin: Type.Number({ description: 'Variance of the payout of one spin, in squared wagers' }),
   },
-  { description: 'Of a slot: what its sheet lets expect' },
+  { description: 'Expected values of a slot, calculated from its PAR sheet' },
 );
 
 export const OperatorGame = Type.Object({
   ...GameResponse.properties,
   partnerId: Type.Integer(),
   ticketsRemaining: Type.Optional(
-    Type.Integer({ description: 'Of a raffle: tickets that are not booked as sold' }),
+    Type.Integer({ description: 'Number of raffle tickets that are not committed as sold' }),
   ),
   expected: nullable(ExpectedReturn),
   queue: GameQueue,
@@ -232,7 +249,7 @@ export const registerGame = endpoint(
     failure: ERRORS.gameRegistrationFailed,
   },
   {
-    description: `Makes a game of a PAR sheet. Its wager is the denomination of the sheet. Several games can share a sheet; each has its own queue of outcomes. The first outcomes are ready a moment later; until then a spin answers ${ERRORS.noBlockServable.code}.`,
+    description: `Creates a game from a PAR sheet. Its wager is the denomination of the sheet. Several games can share a sheet, and each has its own queue of outcomes. The first outcomes are ready within moments. Until then spins are refused with ${ERRORS.noBlockServable.code}.`,
     request: { parSheetId: 2, displayName: 'Classic Three', configName: 'CLASSIC_THREE' },
     response: SLOT_GAME,
   },
@@ -252,7 +269,7 @@ export const listGames = endpoint(
     failure: ERRORS.internal,
   },
   {
-    description: 'Lists all games of the account, the raffles too, whatever their status.',
+    description: 'Lists all games of the account, including raffles, whatever their status.',
     response: {
       games: [{ ...SLOT_GAME, certifiedRtp: 0.925, hitFrequency: 0.2, topPrizeUsd: 250 }, RAFFLE_GAME],
     },
@@ -266,7 +283,7 @@ export const getGame = endpoint(
     params: { id: PATH.gameId },
     operationId: 'getGame',
     tag: 'Games',
-    summary: 'A game with its queue and its totals',
+    summary: 'Get a game with its queue and its totals',
     scope: 'operator',
     status: 200,
     response: OperatorGame,
@@ -276,7 +293,7 @@ export const getGame = endpoint(
   },
   {
     description:
-      'Shows how many outcomes are ready and what the ledger has of the game: spins, wagers, payouts and the return to player so far.',
+      'Returns the number of ready outcomes, and the totals of the game in the ledger: spins, wagers, payouts and return to player.',
     response: OPERATOR_GAME,
   },
 );
@@ -288,7 +305,7 @@ export const updateGame = endpoint(
     params: { id: PATH.gameId },
     operationId: 'updateGame',
     tag: 'Games',
-    summary: 'Suspend a game, or make it active again',
+    summary: 'Suspend or reactivate a game',
     scope: 'operator',
     body: GamePatch,
     status: 200,
@@ -298,7 +315,7 @@ export const updateGame = endpoint(
     failure: ERRORS.internal,
   },
   {
-    description: `A suspended game refuses spins with ${ERRORS.gameNotActive.code}; a repeated \`requestId\` still gets its original answer. In force on every front end within a second.`,
+    description: `A suspended game refuses spins with ${ERRORS.gameNotActive.code}. A repeated \`requestId\` still gets its original response. The change takes effect on every front end within a second.`,
     request: { status: 'SUSPENDED' },
     response: { ...OPERATOR_GAME, status: 'SUSPENDED' },
   },
@@ -311,7 +328,7 @@ export const rotateGame = endpoint(
     params: { id: PATH.gameId },
     operationId: 'rotateGame',
     tag: 'Games',
-    summary: 'Void what is sealed of a slot game and not dealt; it goes on with new outcomes',
+    summary: 'Void the sealed, undealt outcomes of a slot game',
     scope: 'operator',
     body: VoidBody,
     status: 200,
@@ -320,7 +337,7 @@ export const rotateGame = endpoint(
     failure: ERRORS.internal,
   },
   {
-    description: `For outcomes that somebody may have seen before they were dealt. Whatever is sealed when the call comes in and was not dealt is never dealt: it is written down as voided, with the reason in the audit log. What was dealt stays. Spins get at most ${ERRORS.queueExhausted.code} until the next block is sealed, within a second as a rule. After ${ERRORS.unavailable.code} call again: that voids what is sealed by then. The void lies in the public log before the game's next block.`,
+    description: `Use this if somebody may have seen outcomes before they were dealt. The call permanently voids all outcomes that are sealed but not dealt at that time, and the audit log keeps the reason. Dealt outcomes are not affected. The game continues with new outcomes: until the next block is sealed, usually within a second, spins may be refused with ${ERRORS.queueExhausted.code}. After ${ERRORS.unavailable.code} repeat the call, which voids the outcomes that are sealed by then. The public log records the void before the game's next block.`,
     request: { reason: 'A dump of the database was left on a shared disk' },
     response: { gameConfigId: 3, number: 4, voidedFrom: 2051, voidedTo: 8192 },
   },
@@ -333,7 +350,7 @@ export const makeBlocks = endpoint(
     params: { id: PATH.gameId },
     operationId: 'makeBlocks',
     tag: 'Games',
-    summary: 'Make outcome blocks now, beyond what demand calls for',
+    summary: 'Make blocks of outcomes before they are needed',
     scope: 'operator',
     body: BlocksBody,
     status: 202,
@@ -342,7 +359,8 @@ export const makeBlocks = endpoint(
     failure: ERRORS.internal,
   },
   {
-    description: 'Blocks are made on demand anyway. Use this before an event that will bring many spins.',
+    description:
+      'The service makes blocks on demand automatically. Use this operation before an event that will bring many spins.',
     request: { count: 2 },
     response: { gameConfigId: 3, requested: 2 },
   },
@@ -365,7 +383,7 @@ export const uploadParSheet = endpoint(
     failure: ERRORS.parUploadFailed,
   },
   {
-    description: `Stores the mathematics of a slot game after checking all of it: the probabilities sum to 1, the tiers agree with their combinations, and the computed return to player is the certified one. ${ERRORS.invalidParSheet.code} lists every fault in \`details\`.`,
+    description: `Checks and stores the mathematics of a slot game. The probabilities must sum to 1, the tiers must agree with their combinations, and the computed return to player must equal the certified one. ${ERRORS.invalidParSheet.code} lists every fault in \`details\`.`,
     request: SHEET_BODY,
     response: SHEET,
   },
@@ -385,7 +403,7 @@ export const listParSheets = endpoint(
     failure: ERRORS.internal,
   },
   {
-    description: 'Lists the sheets that games can be registered on. Retired ones are not listed.',
+    description: 'Lists the PAR sheets on which games can be registered. Retired sheets are not listed.',
     response: { parSheets: [SHEET] },
   },
 );
@@ -397,7 +415,7 @@ export const updateParSheet = endpoint(
     params: { id: PATH.parSheetId },
     operationId: 'updateParSheet',
     tag: 'PAR sheets',
-    summary: 'Retire a PAR sheet: no further game can be registered on it',
+    summary: 'Retire a PAR sheet',
     scope: 'operator',
     body: ParSheetPatch,
     status: 200,
@@ -406,7 +424,8 @@ export const updateParSheet = endpoint(
     failure: ERRORS.internal,
   },
   {
-    description: 'No further game can be registered on a retired sheet. Games that use it go on.',
+    description:
+      'No more games can be registered on a retired sheet. Existing games that use the sheet continue.',
     request: { status: 'RETIRED' },
     response: { ...SHEET, partnerId: 2, status: 'RETIRED' },
   },
@@ -416,7 +435,12 @@ export const GamesQuery = Type.Object({ ...Page.properties, ...partnerFilter });
 export const OperatorGameList = Type.Object({ games: Type.Array(OperatorGame), ...pageMembers });
 
 export const GameDaysQuery = Type.Object({
-  limit: Type.Integer({ minimum: 1, maximum: 400, default: 90, description: 'Days in the answer' }),
+  limit: Type.Integer({
+    minimum: 1,
+    maximum: 400,
+    default: 90,
+    description: 'Number of days in the response',
+  }),
 });
 
 export const GameDays = Type.Object({ days: Type.Array(GameDay) });
@@ -427,7 +451,7 @@ export const listAllGames = endpoint(
     path: '/games',
     operationId: 'listAllGames',
     tag: 'Games',
-    summary: 'Games with their queues and totals, newest first',
+    summary: 'List games with their queues and totals, newest first',
     scope: 'operator',
     query: GamesQuery,
     status: 200,
@@ -437,7 +461,8 @@ export const listAllGames = endpoint(
     failure: ERRORS.internal,
   },
   {
-    description: 'Games of all partners, or of one with `partnerId`. `total` counts all of them.',
+    description:
+      'Lists the games of all partners, or of one partner with `partnerId`. `total` counts all of these games.',
     response: { games: [getGame.shown.response], page: 1, limit: 20, total: 1 },
   },
 );
@@ -449,7 +474,7 @@ export const listGameDays = endpoint(
     params: { id: PATH.gameId },
     operationId: 'listGameDays',
     tag: 'Games',
-    summary: 'What a game took and paid by UTC day, newest first',
+    summary: "List a game's wagers and payouts by UTC day, newest first",
     scope: 'operator',
     query: GameDaysQuery,
     status: 200,
@@ -459,7 +484,7 @@ export const listGameDays = endpoint(
     failure: ERRORS.internal,
   },
   {
-    description: 'Days without a spin are left out. Their sums are the totals of the game.',
+    description: 'Days without a spin are omitted. The sums of all days equal the totals of the game.',
     response: { days: [{ day: '2026-11-22', ...TRAFFIC }] },
   },
 );
@@ -490,13 +515,13 @@ export const listAllParSheets = endpoint(
     path: '/par-sheets',
     operationId: 'listAllParSheets',
     tag: 'PAR sheets',
-    summary: 'PAR sheets of all partners, or of one, the newest first',
+    summary: 'List the PAR sheets of all partners or of one partner, newest first',
     query: ParSheetsQuery,
     response: OperatorParSheets,
     errors: [],
   },
   {
-    description: 'Retired sheets, too.',
+    description: 'The list includes retired sheets.',
     response: { parSheets: [LISTED_SHEET], page: 1, limit: 20, total: 1 },
   },
 );
@@ -508,12 +533,12 @@ export const getAnyParSheet = endpoint(
     params: { id: PATH.parSheetId },
     operationId: 'getAnyParSheet',
     tag: 'PAR sheets',
-    summary: 'A PAR sheet as it was uploaded',
+    summary: 'Get a PAR sheet as it was uploaded',
     response: OperatorParSheetDetail,
     errors: [ERRORS.parSheetNotFound],
   },
   {
-    description: 'With all tiers and combinations.',
+    description: 'Returns the sheet with all tiers and combinations.',
     response: { ...LISTED_SHEET, sheet: SHEET_BODY },
   },
 );

@@ -9,7 +9,9 @@ import { endpoint } from '../contract/endpoint.js';
 
 export const LedgerDayList = Type.Object({
   days: Type.Array(LedgerDay),
-  keepDays: Type.Integer({ description: 'LEDGER_KEEP_DAYS' }),
+  keepDays: Type.Integer({
+    description: 'Number of complete days that stay in Postgres (setting LEDGER_KEEP_DAYS)',
+  }),
 });
 
 export const listLedgerDays = endpoint(
@@ -18,7 +20,7 @@ export const listLedgerDays = endpoint(
     path: '/ledger/days',
     operationId: 'listLedgerDays',
     tag: 'Ledger',
-    summary: 'Days of the ledger: their size, and whether they are archived or dropped',
+    summary: 'List the days of the ledger with their size and archive state',
     scope: 'operator',
     status: 200,
     response: LedgerDayList,
@@ -27,7 +29,7 @@ export const listLedgerDays = endpoint(
   },
   {
     description:
-      'Oldest first, up to today. `spindle ledger` archives, verifies and drops days; nothing is dropped by itself. A day is BOOKED once nothing more can come to it.',
+      'Lists the days up to today, oldest first. `spindle ledger` archives, verifies and drops days; the service never drops a day automatically. A day is BOOKED once no more entries can be added to it.',
     response: {
       days: [
         {

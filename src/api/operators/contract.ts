@@ -6,12 +6,17 @@ import { AUDIT_REASON, nullable, OPERATOR_NAME_PATTERN, PATH, timestamp } from '
 import { endpoint } from '../contract/endpoint.js';
 import { ReasonQuery } from '../partners/contract.js';
 
-const EXPIRES_AT = nullable(Type.String({ description: 'RFC 3339 time in the future; null: never' }));
+const EXPIRES_AT = nullable(
+  Type.String({
+    description:
+      'Time at which the key expires, as an RFC 3339 time in the future; null if the key never expires',
+  }),
+);
 
 export const OperatorBody = Type.Object({
   name: Type.String({
     pattern: OPERATOR_NAME_PATTERN,
-    description: 'As the audit log names the operator; never used again for another',
+    description: 'Name of the operator, as in the audit log. It is never reused for another operator.',
   }),
   role: OperatorRole,
   expiresAt: Type.Optional(EXPIRES_AT),
@@ -24,17 +29,18 @@ export const OperatorKeyBody = Type.Object({
 
 export const IssuedOperator = Type.Object({
   ...Operator.properties,
-  apiKey: Type.String({ description: 'Shown this once' }),
+  apiKey: Type.String({ description: 'API key, shown only in this response' }),
 });
 
 export const OperatorList = Type.Object({ operators: Type.Array(Operator) });
 
 export const Session = Type.Object({
-  operator: Type.String({ description: 'Name of the operator who asks' }),
+  operator: Type.String({ description: 'Name of the operator who sends the request' }),
   role: OperatorRole,
   csrfToken: nullable(
     Type.String({
-      description: 'Goes in X-CSRF-Token with every change; null: the request came with a key',
+      description:
+        'Token that every change must send as X-CSRF-Token; null if the request was authenticated with a key',
     }),
   ),
   expiresAt: nullable(timestamp()),
@@ -81,7 +87,7 @@ export const createOperator = endpoint(
     path: '/operators',
     operationId: 'createOperator',
     tag: 'Operators',
-    summary: 'Create an operator with a key; it is shown this once',
+    summary: 'Create an operator and issue a key',
     scope: 'operator',
     role: 'admin',
     body: OperatorBody,
@@ -91,7 +97,7 @@ export const createOperator = endpoint(
     failure: ERRORS.keyIssueFailed,
   },
   {
-    description: `An admin gives a person or a program a key of its own. The audit log names whoever made a change. A request beyond the role is ${ERRORS.notPermitted.code}. The answer shows the key, of which the service keeps only the SHA-256 and \`prefix\`.`,
+    description: `An admin can issue a separate key to each person or program, so that the audit log names who made each change. Requests beyond the role are refused with ${ERRORS.notPermitted.code}. The key is shown only in this response, because the service stores only its SHA-256 and \`prefix\`.`,
     request: { name: 'jane.doe', role: 'operator', expiresAt: '2027-12-31T00:00:00Z' },
     response: { ...OPERATOR, apiKey: API_KEY },
   },
@@ -112,7 +118,7 @@ export const listOperators = endpoint(
   },
   {
     description:
-      'Lists all operators, the revoked ones too; not the first one, whose key the environment gives.',
+      'Lists all operators, including revoked ones. The first operator is not listed, because its key is set in the environment.',
     response: { operators: [OPERATOR] },
   },
 );
@@ -124,7 +130,7 @@ export const rotateOperatorKey = endpoint(
     params: { name: PATH.operatorName },
     operationId: 'rotateOperatorKey',
     tag: 'Operators',
-    summary: "Replace an operator's key; the new one is shown this once",
+    summary: "Replace an operator's key",
     scope: 'operator',
     role: 'admin',
     body: OperatorKeyBody,
@@ -135,7 +141,7 @@ export const rotateOperatorKey = endpoint(
   },
   {
     description:
-      'The key before is refused on every front end within a second, and its sessions are over. The name and the role stay.',
+      'Returns the new key, which is shown only once. Every front end refuses the previous key within a second, and its sessions end. Name and role do not change.',
     request: { expiresAt: '2028-12-31T00:00:00Z' },
     response: {
       ...OPERATOR,
@@ -162,7 +168,7 @@ export const revokeOperator = endpoint(
     failure: ERRORS.internal,
   },
   {
-    description: `The key is refused with ${ERRORS.revokedApiKey.code} on every front end within a second, for ever, and its sessions are over.`,
+    description: `Every front end refuses the key permanently with ${ERRORS.revokedApiKey.code} within a second, and its sessions end.`,
   },
 );
 
@@ -171,12 +177,12 @@ export const signIn = endpoint(
     ...ofSession,
     method: 'post',
     operationId: 'signIn',
-    summary: 'Begin a session of the console',
+    summary: 'Begin a console session',
     status: 201,
     response: Session,
   },
   {
-    description: `Takes the key of an operator and answers with a cookie that scripts of the page cannot read, for the console. Every change that comes with the cookie carries \`csrfToken\` in the header \`X-CSRF-Token\`. A session ends at its \`expiresAt\`, which is not behind the key's, and begins no other: with the cookie alone the answer is ${ERRORS.missingApiKey.code}. A key has at most 10 sessions at once: one more ends the oldest.`,
+    description: `Accepts an operator's key, and returns a cookie for the console that scripts of the page cannot read. Every change that the cookie authenticates must send \`csrfToken\` in the header \`X-CSRF-Token\`. A session ends at \`expiresAt\`, at the latest when its key expires. A session cannot begin another session: with the cookie alone the response is ${ERRORS.missingApiKey.code}. A key has at most 10 sessions; a further session ends the oldest one.`,
     response: SESSION,
   },
 );
@@ -186,12 +192,12 @@ export const getSession = endpoint(
     ...ofSession,
     method: 'get',
     operationId: 'getSession',
-    summary: 'Who asks, with which role',
+    summary: 'Get the name and role of the caller',
     status: 200,
     response: Session,
   },
   {
-    description: 'Tells the name and the role behind the key or the session of the request.',
+    description: 'Returns the name and role of the key or session that authenticates the request.',
     response: SESSION,
   },
 );
@@ -201,7 +207,7 @@ export const signOut = endpoint(
     ...ofSession,
     method: 'delete',
     operationId: 'signOut',
-    summary: 'End the session of the console',
+    summary: 'End the console session',
     status: 204,
   },
   {

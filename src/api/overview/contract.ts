@@ -21,56 +21,67 @@ export const OperationErrors = Type.Object({
 });
 
 export const LatencyBucket = Type.Object({
-  leSeconds: nullable(Type.Number({ description: 'Answers that took at most so long; null: all' })),
-  count: Type.Integer({ description: 'Those of the buckets below are counted, too' }),
+  leSeconds: nullable(
+    Type.Number({
+      description: 'Upper bound of the bucket, in seconds; null for the bucket with all responses',
+    }),
+  ),
+  count: Type.Integer({
+    description: 'Number of responses up to the bound, including those of lower buckets',
+  }),
 });
 
 export const PartnerRequests = Type.Object({
-  partnerId: nullable(Type.Integer({ description: 'Null: all other partners together' })),
+  partnerId: nullable(
+    Type.Integer({ description: 'Id of the partner; null for the sum of all other partners' }),
+  ),
   requests: Type.Integer(),
-  errors: Type.Integer({ description: 'Those that were answered with an error' }),
+  errors: Type.Integer({ description: 'Number of requests that were answered with an error' }),
 });
 
 export const FrontEndProcess = Type.Object(
   {
-    id: Type.String({ description: 'The same until the process ends' }),
-    spins: Type.Integer({ description: 'Spins that it dealt' }),
+    id: Type.String({ description: 'Id of the process, which stays the same until the process ends' }),
+    spins: Type.Integer({ description: 'Number of spins that the process dealt' }),
     errors: Type.Array(OperationErrors),
     spinSeconds: Type.Array(LatencyBucket),
     partners: Type.Array(PartnerRequests, {
       description:
-        'The ten partners with the most requests, the ten with the most errors, and the others together',
+        'The ten partners with the most requests, the ten partners with the most errors, and the sum of all other partners',
     }),
   },
-  { description: 'The front end that answers: counted since its start' },
+  { description: 'Counters of the front end that answers the request, since its start' },
 );
 
 export const TrafficToday = Type.Object(
-  { ...trafficMembers, partners: Type.Integer({ description: 'Partners that spun' }) },
-  { description: 'What the ledger has of this UTC day' },
+  { ...trafficMembers, partners: Type.Integer({ description: 'Number of partners with spins on this day' }) },
+  { description: 'Totals of the current UTC day in the ledger' },
 );
 
 export const Attention = Type.Object(
   {
-    failedDeliveries: Type.Integer({ description: 'Counted up to 10,000' }),
-    lateDeliveries: Type.Integer({ description: 'Due for more than five minutes; counted up to 10,000' }),
+    failedDeliveries: Type.Integer({ description: 'Number of failed deliveries, counted up to 10,000' }),
+    lateDeliveries: Type.Integer({
+      description: 'Number of deliveries that have been due for more than five minutes, counted up to 10,000',
+    }),
     failingWebhooks: Type.Integer({
-      description: 'Have failed for more than five minutes, or were set inactive for it',
+      description:
+        'Number of webhooks that have failed for more than five minutes, or were deactivated because of failures',
     }),
     disputedReports: Type.Integer(),
     haltedCells: Type.Integer(),
     openRecoveries: Type.Integer(),
-    openReviews: Type.Integer({ description: 'Reviews of returns that nobody has closed' }),
-    suspendedGames: Type.Integer({ description: 'Of active partners' }),
-    stoppedPartners: Type.Integer({ description: 'Partners for which dealing is switched off' }),
-    expiringKeys: Type.Integer({ description: 'Keys of partners that expire within 14 days' }),
+    openReviews: Type.Integer({ description: 'Number of open reviews of returns to player' }),
+    suspendedGames: Type.Integer({ description: 'Number of suspended games of active partners' }),
+    stoppedPartners: Type.Integer({ description: 'Number of partners for which dealing is switched off' }),
+    expiringKeys: Type.Integer({ description: 'Number of API keys of partners that expire within 14 days' }),
     missingWitnesses: Type.Array(Type.String(), {
       description:
-        'Witnesses for which the public log has waited for more than ten seconds: without a quorum no further block can be dealt',
+        'Witnesses whose cosignature the public log has awaited for more than ten seconds. Without a quorum of witnesses no further blocks can be dealt.',
     }),
     dealing: DealingState,
   },
-  { description: 'What waits for somebody to look at it' },
+  { description: 'Issues that need the attention of an operator' },
 );
 
 export const FailingWebhook = Type.Object({
@@ -82,9 +93,11 @@ export const FailingWebhook = Type.Object({
 export const Overview = Type.Object({
   at: timestamp(),
   today: TrafficToday,
-  busiest: Type.Array(PartnerTraffic, { description: 'The ten partners that spun most today' }),
+  busiest: Type.Array(PartnerTraffic, { description: 'The ten partners with the most spins today' }),
   attention: Attention,
-  failingWebhooks: Type.Array(FailingWebhook, { description: 'The ten that have failed for longest' }),
+  failingWebhooks: Type.Array(FailingWebhook, {
+    description: 'The ten webhooks that have failed for the longest time',
+  }),
   process: FrontEndProcess,
 });
 
@@ -94,7 +107,7 @@ export const getOverview = endpoint(
     path: '/overview',
     operationId: 'getOverview',
     tag: 'Service',
-    summary: 'Traffic of today, errors, latency, and what waits for somebody to look at it',
+    summary: "Get today's traffic, errors, latency and open issues",
     scope: 'operator',
     status: 200,
     response: Overview,
@@ -104,7 +117,7 @@ export const getOverview = endpoint(
   },
   {
     description:
-      'What the ledger has of today, and what the front end that answers has counted since its start. Rates come from the differences of two answers.',
+      'Returns the totals of today in the ledger, and the counters of the front end that answers the request. To compute rates, subtract the counters of two responses.',
     response: {
       at: '2026-11-22T07:45:00.000Z',
       today: { ...TRAFFIC, partners: 1 },

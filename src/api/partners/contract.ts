@@ -21,22 +21,35 @@ import { DealingState } from '../dealing/contract.js';
 const RATE_LIMIT = { minimum: 1, maximum: 1_000_000_000 };
 
 export const BalanceMode = Type.Union([Type.Literal('track'), Type.Literal('enforce')], {
-  description: 'enforce: a wager above the balance is refused; track: the balance is only recorded',
+  description:
+    '`enforce` refuses a wager above the balance. `track` records the balance without limiting wagers.',
 });
 
 const cap = (description: string) => Type.Integer({ minimum: 0, maximum: 100_000, description });
 
 const settings = {
-  spinRateLimit: Type.Integer({ ...RATE_LIMIT, description: 'Spins in a minute' }),
-  apiRateLimit: Type.Integer({ ...RATE_LIMIT, description: 'Other requests in a minute' }),
-  openingBalanceUsd: Type.Number({ minimum: 0, description: "A player's first balance" }),
+  spinRateLimit: Type.Integer({ ...RATE_LIMIT, description: 'Maximum number of spins in a minute' }),
+  apiRateLimit: Type.Integer({ ...RATE_LIMIT, description: 'Maximum number of other requests in a minute' }),
+  openingBalanceUsd: Type.Number({ minimum: 0, description: 'Balance of a new player, in USD' }),
   balanceMode: BalanceMode,
-  fundingUsd: nullable(Type.Number({ minimum: 0, description: 'What the operator covers; null: no bound' })),
+  fundingUsd: nullable(
+    Type.Number({
+      minimum: 0,
+      description:
+        'Maximum by which the total payouts may exceed the total wagers of all players, in USD; null if unlimited',
+    }),
+  ),
   largeWinThresholdUsd: Type.Number({ minimum: 0 }),
   minReadyBlocks: Type.Integer({ minimum: 1, maximum: 100 }),
-  maxGames: cap('Games that the partner may register; those that the operator makes do not count'),
-  maxParSheets: cap('Active PAR sheets that the partner may have'),
-  maxWebhooks: Type.Integer({ minimum: 0, maximum: 200, description: 'Webhooks that the partner may have' }),
+  maxGames: cap(
+    'Maximum number of games that the partner can register. Games that the operator creates do not count.',
+  ),
+  maxParSheets: cap('Maximum number of active PAR sheets of the partner'),
+  maxWebhooks: Type.Integer({
+    minimum: 0,
+    maximum: 200,
+    description: 'Maximum number of webhooks of the partner',
+  }),
   contactEmail: nullable(Type.String({ pattern: EMAIL_PATTERN })),
 };
 
@@ -49,7 +62,11 @@ export const PartnerBody = Type.Object({
   name: PARTNER_NAME,
   environment: Environment,
   cell: Type.Optional(
-    Type.Integer({ minimum: 0, maximum: CELL_MAX, description: 'Default: the one with the fewest partners' }),
+    Type.Integer({
+      minimum: 0,
+      maximum: CELL_MAX,
+      description: 'Number of the cell. Default: the cell with the fewest partners.',
+    }),
   ),
   ...Type.Partial(Type.Object(settings)).properties,
 });
@@ -71,18 +88,22 @@ export const PartnerResponse = Type.Object({
   environment: Environment,
   isActive: Type.Boolean(),
   dealing: DealingState,
-  cell: Type.Integer({ description: 'The cell that it lives in (docs/scaling.md)' }),
+  cell: Type.Integer({ description: 'Number of the cell that contains the partner (docs/scaling.md)' }),
   createdAt: timestamp(),
   ...settings,
 });
 
 export const MoveBody = Type.Object({
-  cell: Type.Integer({ minimum: 0, maximum: CELL_MAX, description: 'The cell that the partner moves to' }),
+  cell: Type.Integer({
+    minimum: 0,
+    maximum: CELL_MAX,
+    description: 'Number of the cell to which the partner moves',
+  }),
   reason: Type.Optional(AUDIT_REASON),
 });
 
 export const PartnerMoves = Type.Object({
-  moves: Type.Array(PartnerMove, { description: 'The newest 20, newest first' }),
+  moves: Type.Array(PartnerMove, { description: 'The newest 20 moves, newest first' }),
 });
 
 export type MoveBody = Static<typeof MoveBody>;
@@ -90,9 +111,14 @@ export type MoveBody = Static<typeof MoveBody>;
 export const PartnerList = Type.Object({ partners: Type.Array(PartnerResponse) });
 
 export const KeyBody = Type.Object({
-  name: Type.Optional(opaque('What the key is for')),
+  name: Type.Optional(opaque('Name that describes the purpose of the key')),
   expiresAt: Type.Optional(
-    nullable(Type.String({ description: 'RFC 3339 time in the future; null: never' })),
+    nullable(
+      Type.String({
+        description:
+          'Time at which the key expires, as an RFC 3339 time in the future; null if the key never expires',
+      }),
+    ),
   ),
 });
 
@@ -106,7 +132,7 @@ const keyMembers = {
 
 export const IssuedKey = Type.Object({
   ...keyMembers,
-  apiKey: Type.String({ description: 'Shown this once' }),
+  apiKey: Type.String({ description: 'API key, shown only in this response' }),
 });
 
 export const ReasonQuery = Type.Object({ reason: Type.Optional(AUDIT_REASON) });
@@ -175,7 +201,7 @@ export const movePartner = endpoint(
     params: { id: PATH.partnerId },
     operationId: 'movePartner',
     tag: 'Partners',
-    summary: 'Move a partner to another cell, while it spins',
+    summary: 'Move a partner to another cell',
     scope: 'operator',
     body: MoveBody,
     status: 202,
@@ -185,7 +211,7 @@ export const movePartner = endpoint(
   },
   {
     description:
-      'The answer comes at once; `GET /partners/{id}/moves` tells how far it is. Spins wait while the partner is switched, less than two seconds. A move that fails again and again is given up: the partner stays where it is.',
+      'Starts the move and responds at once. `GET /partners/{id}/moves` shows its progress. The partner can spin during the move; spins wait less than two seconds while the partner is switched. A move that fails repeatedly is abandoned, and the partner stays in its cell.',
     request: { cell: 5 },
     response: MOVE,
   },
@@ -198,7 +224,7 @@ export const listMoves = endpoint(
     params: { id: PATH.partnerId },
     operationId: 'listMoves',
     tag: 'Partners',
-    summary: 'Moves of a partner from cell to cell',
+    summary: "List a partner's moves between cells",
     scope: 'operator',
     status: 200,
     response: PartnerMoves,
@@ -206,7 +232,7 @@ export const listMoves = endpoint(
     failure: ERRORS.internal,
   },
   {
-    description: 'From `switchedAt` on the partner is dealt for in the new cell.',
+    description: 'Lists the newest moves. From `switchedAt` on, the new cell deals for the partner.',
     response: {
       moves: [{ ...MOVE, switchedAt: '2026-11-22T04:20:01.310Z', finishedAt: '2026-11-22T04:20:04.820Z' }],
     },
@@ -229,7 +255,7 @@ export const createPartner = endpoint(
   },
   {
     description:
-      'Opens an account. Whether it is sandbox or production never changes. Settings that are not sent have their defaults. Without `cell` the partner comes to the cell that has the fewest; a cell that does not exist, or that drains, is refused.',
+      'Opens a sandbox or production account. The environment never changes. Omitted settings have their default values. Without `cell` the partner is placed in the cell with the fewest partners. A cell that does not exist or is draining is refused.',
     request: {
       slug: 'acme',
       name: 'Acme Games',
@@ -255,7 +281,7 @@ export const listPartners = endpoint(
     failure: ERRORS.internal,
   },
   {
-    description: 'Lists all partners with their settings, the deactivated ones too.',
+    description: 'Lists all partners with their settings, including deactivated partners.',
     response: { partners: [PARTNER] },
   },
 );
@@ -267,7 +293,7 @@ export const getPartner = endpoint(
     params: { id: PATH.partnerId },
     operationId: 'getPartner',
     tag: 'Partners',
-    summary: 'A partner with its settings',
+    summary: 'Get a partner with its settings',
     scope: 'operator',
     status: 200,
     response: PartnerResponse,
@@ -297,7 +323,7 @@ export const updatePartner = endpoint(
   },
   {
     description:
-      'Members that are not sent keep their values. Limits, `isActive` and `dealing` are in force on every front end within a second.',
+      'Omitted members keep their values. `isActive`, `dealing` and the limits take effect on every front end within a second.',
     request: { spinRateLimit: 600 },
     response: { ...PARTNER, spinRateLimit: 600 },
   },
@@ -310,7 +336,7 @@ export const issueKey = endpoint(
     params: { id: PATH.partnerId },
     operationId: 'issueKey',
     tag: 'API keys',
-    summary: 'Issue an API key; it is shown this once',
+    summary: 'Issue an API key',
     scope: 'operator',
     body: KeyBody,
     status: 201,
@@ -319,7 +345,8 @@ export const issueKey = endpoint(
     failure: ERRORS.keyIssueFailed,
   },
   {
-    description: 'The answer shows the key, of which the service keeps only the SHA-256 and `prefix`.',
+    description:
+      'Returns the key. It is shown only once, because the service stores only its SHA-256 and `prefix`.',
     request: { name: 'back end', expiresAt: '2027-12-31T00:00:00.000Z' },
     // Example text only: nobody has this key.
     response: { ...KEY, apiKey: `ks_${'A'.repeat(43)}` },
@@ -341,7 +368,7 @@ export const listKeys = endpoint(
     failure: ERRORS.internal,
   },
   {
-    description: 'Lists the keys of a partner without their secrets, the revoked and expired ones too.',
+    description: 'Lists the keys of a partner without their secrets, including revoked and expired keys.',
     response: { keys: [{ ...KEY, status: 'active', lastUsedAt: '2026-11-22T04:14:01.783Z' }] },
   },
 );
@@ -361,6 +388,6 @@ export const revokeKey = endpoint(
     failure: ERRORS.internal,
   },
   {
-    description: `A revoked key is refused with ${ERRORS.revokedApiKey.code} on every front end within a second, for ever.`,
+    description: `Every front end refuses a revoked key permanently with ${ERRORS.revokedApiKey.code} within a second.`,
   },
 );

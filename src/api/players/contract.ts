@@ -27,14 +27,14 @@ import {
 } from '../spins/contract.js';
 
 export const PlayerStatus = Type.Union([Type.Literal('ACTIVE'), Type.Literal('BLOCKED')], {
-  description: 'BLOCKED: its spins are refused',
+  description: '`BLOCKED`: spins of the player are refused',
 });
 
 export const PlayerResponse = Type.Object({
   userId: Type.String({ description: 'Internal id of the player' }),
   playerId: Type.String(),
   createdAt: timestamp(),
-  balanceUsd: usd('Balance now'),
+  balanceUsd: usd('Current balance of the player, in USD'),
   status: PlayerStatus,
 });
 
@@ -44,9 +44,9 @@ export const PlayerSpins = Type.Object({
 });
 
 export const AdjustmentBody = Type.Object({
-  amountUsd: usd('Added to the balance; not 0, at most 6 decimals, negative to take away'),
-  reason: Type.String({ pattern: REASON_PATTERN, description: 'Kept with the adjustment' }),
-  requestId: opaque('Idempotency key; binds for ever'),
+  amountUsd: usd('Amount to add to the balance, in USD: not 0, at most 6 decimals, negative to deduct'),
+  reason: Type.String({ pattern: REASON_PATTERN, description: 'Reason for the adjustment, stored with it' }),
+  requestId: opaque('Idempotency key. It never expires.'),
 });
 
 /** Body of an adjustment together with the player id of the path. */
@@ -54,7 +54,7 @@ export const AdjustmentOrder = Type.Object({ playerId: opaque(''), ...Adjustment
 
 export const AdjustmentResponse = Type.Object({
   playerId: Type.String(),
-  balanceUsd: usd('Balance of the player after the adjustment'),
+  balanceUsd: usd('Balance of the player after the adjustment, in USD'),
   adjustmentId: Type.String(),
 });
 
@@ -62,7 +62,10 @@ export type AdjustmentBody = Static<typeof AdjustmentBody>;
 
 export const PlayerStatusBody = Type.Object({
   status: PlayerStatus,
-  reason: Type.String({ pattern: REASON_PATTERN, description: 'Kept in the audit log' }),
+  reason: Type.String({
+    pattern: REASON_PATTERN,
+    description: 'Reason for the change, stored in the audit log',
+  }),
 });
 
 /** Body of a status change together with the player id of the path. */
@@ -73,7 +76,12 @@ export const PlayerStatusResponse = Type.Object({ playerId: Type.String(), statu
 export type PlayerStatusBody = Static<typeof PlayerStatusBody>;
 
 export const RecallQuery = Type.Object({
-  limit: Type.Integer({ minimum: 1, maximum: 50, default: 10, description: 'Games in the answer' }),
+  limit: Type.Integer({
+    minimum: 1,
+    maximum: 50,
+    default: 10,
+    description: 'Number of games in the response',
+  }),
 });
 
 export const RoundPresentation = Type.Object({
@@ -83,46 +91,61 @@ export const RoundPresentation = Type.Object({
   hands: Type.Array(RoundHand),
   dealer: RoundDealer,
   insurance: nullable(RoundInsurance),
-  actions: Type.Array(Type.String(), { description: 'What the player did, in order' }),
-  autoCompleted: Type.Boolean({ description: 'True where its timeout, or the operator, played it out' }),
+  actions: Type.Array(Type.String(), { description: 'Actions of the player, in order' }),
+  autoCompleted: Type.Boolean({ description: 'True if the timeout or the operator finished the round' }),
 });
 
 export const SharePresentation = Type.Object({
   type: Type.Literal('communityBonus'),
   tierName: Type.String(),
   tierLevel: Type.Integer(),
-  toldBySpinId: nullable(Type.String({ description: 'The spin that told the player; null while none has' })),
+  toldBySpinId: nullable(
+    Type.String({
+      description: 'Spin whose response notified the player of the share; null if no response has',
+    }),
+  ),
 });
 
 export const RecalledPresentation = Type.Union(
   [SlotPresentation, RafflePresentation, RoundPresentation, SharePresentation],
-  { description: 'What the player saw; `type` tells of what' },
+  { description: 'Presentation that the player saw. `type` identifies the kind of game.' },
 );
 
-export const RecallKind = choice(['spin', 'ticket', 'round', 'share'], 'What the game was');
+export const RecallKind = choice(
+  ['spin', 'ticket', 'round', 'share'],
+  'Kind of the entry: spin, raffle ticket, blackjack round, or share of a communal progressive',
+);
 
 export const RecalledGame = Type.Object({
   kind: RecallKind,
   gameId: Type.Integer(),
   displayName: Type.String({ description: 'Name of the game that players see' }),
-  spinId: Type.Optional(Type.String({ description: 'Of a spin or ticket' })),
-  roundId: Type.Optional(Type.String({ description: 'Of a round' })),
-  eventId: Type.Optional(Type.String({ description: 'Of a share: the event that it is of' })),
+  spinId: Type.Optional(
+    Type.String({ description: 'Id of the spin or ticket. Absent for rounds and shares.' }),
+  ),
+  roundId: Type.Optional(Type.String({ description: 'Id of the round. Present for rounds only.' })),
+  eventId: Type.Optional(
+    Type.String({ description: 'Id of the event that paid the share. Present for shares only.' }),
+  ),
   outcome: Type.Optional(nullable(SpinOutcome)),
   presentation: RecalledPresentation,
   balance: Type.Optional(nullable(PlayerBalance)),
   communityBonus: Type.Optional(nullable(CommunityBonus)),
   sandbox: SandboxMark,
-  requestId: Type.Optional(Type.String({ description: 'As sent' })),
+  requestId: Type.Optional(Type.String({ description: 'The `requestId` of the request' })),
   outcomeIndex: Type.Optional(
     nullable(
-      Type.Integer({ description: "Place in the game's sequence of outcomes; null where a tester chose it" }),
+      Type.Integer({
+        description: "Index in the game's sequence of outcomes; null if a tester chose the outcome",
+      }),
     ),
   ),
-  wagerUsd: usd('What the player staked; 0 of a share'),
-  payoutUsd: nullable(usd('What came back; null while a round is open')),
-  balanceBeforeUsd: usd('Balance of the player before the game'),
-  balanceAfterUsd: usd('Balance of the player after it; of an open round: after its newest step'),
+  wagerUsd: usd('Stake of the player, in USD; 0 for a share'),
+  payoutUsd: nullable(usd('Payout to the player, in USD; null while a round is open')),
+  balanceBeforeUsd: usd('Balance of the player before the game, in USD'),
+  balanceAfterUsd: usd(
+    'Balance of the player after the game, in USD. For an open round: after its newest step.',
+  ),
   createdAt: timestamp(),
   endedAt: Type.Optional(nullable(timestamp())),
 });
@@ -136,7 +159,7 @@ export const getPlayer = endpoint(
     params: { playerId: PATH.playerId },
     operationId: 'getPlayer',
     tag: 'Players',
-    summary: 'A player, by the identifier that its spins carry',
+    summary: 'Get a player by the `playerId` that its spins carry',
     scope: 'partner',
     status: 200,
     response: PlayerResponse,
@@ -145,7 +168,8 @@ export const getPlayer = endpoint(
     failure: ERRORS.playerResolutionFailed,
   },
   {
-    description: 'A player exists from its first spin or adjustment on. The balance is that of this moment.',
+    description:
+      'A player exists from its first spin or adjustment on. The response shows the current balance.',
     response: {
       userId: 'usr_77TVvlEpURBZqkjErDtVJZ',
       playerId: 'alice',
@@ -163,7 +187,7 @@ export const listPlayerSpins = endpoint(
     params: { playerId: PATH.playerId },
     operationId: 'listPlayerSpins',
     tag: 'Spins',
-    summary: 'The spins and tickets of a player, newest first',
+    summary: "List a player's spins and tickets, newest first",
     scope: 'partner',
     query: Page,
     status: 200,
@@ -174,7 +198,7 @@ export const listPlayerSpins = endpoint(
   },
   {
     description:
-      "Lists a player's spins and tickets as they were answered, the newest first. Its shares of communal progressives are listed by `GET /players/{playerId}/community-bonuses`.",
+      "Lists a player's spins and tickets with their original responses, newest first. `GET /players/{playerId}/community-bonuses` lists the player's shares of communal progressives.",
     response: {
       spins: [RAFFLE_HISTORY, SLOT_HISTORY],
       page: 1,
@@ -191,7 +215,7 @@ export const recallGames = endpoint(
     params: { playerId: PATH.playerId },
     operationId: 'recallGames',
     tag: 'Players',
-    summary: 'The last games of a player as the player saw them, newest first',
+    summary: "List a player's last games as the player saw them, newest first",
     scope: 'partner',
     query: RecallQuery,
     status: 200,
@@ -202,7 +226,7 @@ export const recallGames = endpoint(
   },
   {
     description:
-      'Spins, tickets, rounds and shares of communal progressives together, by when they began. An open round shows no hole card. The share of the player who fired a bonus is in its spin only.',
+      'Lists spins, tickets, rounds and shares of communal progressives together, ordered by their start. The hole card of an open round is hidden. The share of a player who triggered a bonus is listed only with the spin that triggered it.',
     response: {
       games: [
         { kind: 'ticket', ...RAFFLE_HISTORY, payoutUsd: 50, displayName: 'Dinner raffle' },
@@ -231,7 +255,7 @@ export const adjustBalance = endpoint(
     params: { id: PATH.partnerId, playerId: PATH.playerId },
     operationId: 'adjustBalance',
     tag: 'Players',
-    summary: "Adjust a player's balance, once for each requestId; a player that is not known is made",
+    summary: "Adjust a player's balance, and create the player if it does not exist",
     scope: 'operator',
     body: AdjustmentBody,
     ownCheck: true,
@@ -249,7 +273,7 @@ export const adjustBalance = endpoint(
     failure: ERRORS.internal,
   },
   {
-    description: `Books an amount to a player as a ledger entry of its own. The same \`requestId\` books once and gets the same answer, without end. With \`balanceMode: "enforce"\` the balance can not fall below 0 (${ERRORS.insufficientBalance.code}).`,
+    description: `Adds an amount to the balance, as a separate ledger entry. Each \`requestId\` takes effect once and never expires: a repetition gets the same response. With \`balanceMode: "enforce"\` an adjustment that would make the balance negative is refused with ${ERRORS.insufficientBalance.code}.`,
     request: { amountUsd: -5.5, reason: 'Correction of ticket 4711', requestId: 'adjust-4711' },
     response: {
       playerId: 'alice',
@@ -266,7 +290,7 @@ export const updatePlayer = endpoint(
     params: { id: PATH.partnerId, playerId: PATH.playerId },
     operationId: 'updatePlayer',
     tag: 'Players',
-    summary: 'Block a player, or let it play again',
+    summary: 'Block or unblock a player',
     scope: 'operator',
     body: PlayerStatusBody,
     ownCheck: true,
@@ -276,25 +300,32 @@ export const updatePlayer = endpoint(
     failure: ERRORS.internal,
   },
   {
-    description: `A blocked player's spins are refused with ${ERRORS.playerBlocked.code}; a repeated \`requestId\` still gets its original answer. The change is in the audit log.`,
+    description: `Spins of a blocked player are refused with ${ERRORS.playerBlocked.code}. A repeated \`requestId\` still gets its original response. The audit log records the change.`,
     request: { status: 'BLOCKED', reason: 'Self-exclusion' },
     response: { playerId: 'alice', status: 'BLOCKED' },
   },
 );
 
 export const StatementQuery = Type.Object({
-  cursor: Type.Optional(Type.String({ description: 'The `nextCursor` of the answer before' })),
-  limit: Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Entries in an answer' }),
+  cursor: Type.Optional(Type.String({ description: 'The `nextCursor` of the previous response' })),
+  limit: Type.Integer({
+    minimum: 1,
+    maximum: 100,
+    default: 20,
+    description: 'Number of entries in a response',
+  }),
 });
 
 export const Statement = Type.Object({
   partnerId: Type.Integer(),
   playerId: Type.String(),
   status: PlayerStatus,
-  balanceUsd: usd('Balance now'),
+  balanceUsd: usd('Current balance of the player, in USD'),
   createdAt: timestamp(),
   entries: Type.Array(StatementEntry),
-  nextCursor: nullable(Type.String({ description: 'For `cursor`; null: there are no more' })),
+  nextCursor: nullable(
+    Type.String({ description: 'Value of `cursor` for the next page; null if there are no more entries' }),
+  ),
 });
 
 export const getStatement = endpoint(
@@ -304,7 +335,7 @@ export const getStatement = endpoint(
     params: { id: PATH.partnerId, playerId: PATH.playerId },
     operationId: 'getStatement',
     tag: 'Players',
-    summary: 'A player with every entry of its ledger, newest first',
+    summary: 'Get a player with all its ledger entries, newest first',
     scope: 'operator',
     query: StatementQuery,
     status: 200,
@@ -315,7 +346,7 @@ export const getStatement = endpoint(
   },
   {
     description:
-      'Every entry, of whatever kind: spins, the opening, adjustments, shares of a communal progressive, steps of rounds. The balance after each is the one before it, less the wager, plus the credit.',
+      'Lists entries of every kind: spins, the opening, adjustments, shares of communal progressives, and steps of rounds. The balance after an entry is the previous balance minus the wager plus the credit.',
     response: {
       partnerId: 2,
       playerId: 'alice',

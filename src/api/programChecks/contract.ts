@@ -14,7 +14,7 @@ export const listProgramChecks = endpoint(
     path: '/program-checks',
     operationId: 'listProgramChecks',
     tag: 'Audit log',
-    summary: "Checks of the program's own files, the newest first",
+    summary: "List the checks of the program's files, newest first",
     scope: 'operator',
     query: Page,
     status: 200,
@@ -24,7 +24,7 @@ export const listProgramChecks = endpoint(
   },
   {
     description:
-      'Each process compares its files with the list of the build before it deals, the installed packages within a minute, and all of it daily. What differs is in the audit log, too. Kept for ever.',
+      'Each process compares the program files with the build manifest before it deals, the installed packages within a minute of its start, and both once a day. The audit log also records every difference. Results are kept permanently.',
     response: {
       checks: [
         {

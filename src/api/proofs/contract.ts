@@ -10,26 +10,26 @@ import { endpoint } from '../contract/endpoint.js';
 
 const logged = {
   entry: Type.String({
-    description: "The text of the block's entry: canonical JSON (RFC 8785), to be taken as it is",
+    description: "Text of the block's entry, as canonical JSON (RFC 8785). Verify exactly this text.",
   }),
   salt: hex("Salt of the entry's commitment"),
   label: hex('Label of the record in the log', 16),
-  logIndex: Type.Integer({ description: 'Place of the record in the log' }),
+  logIndex: Type.Integer({ description: 'Index of the record in the log' }),
   loggedAt: timestamp(),
   tlogProof: Type.String({
-    description: 'A C2SP tlog-proof: the path of the record, and the newest published checkpoint',
+    description: 'C2SP tlog-proof with the inclusion path of the record and the newest published checkpoint',
   }),
 };
 
 const path = Type.Array(Type.String(), {
   description:
-    "Path of the leaf in the block's tree, its sibling first; 32 bytes each, lowercase hexadecimal",
+    "Inclusion path of the leaf in the block's tree, starting with its sibling: hashes of 32 bytes each, lowercase hexadecimal",
 });
 
 export const ProvenShoe = Type.Object({
-  index: Type.Integer({ description: 'Place among all shoes of the table' }),
-  commitment: hex("The shoe's commitment"),
-  seed: nullable(hex('Its seed; null while the round is open')),
+  index: Type.Integer({ description: "Index of the shoe in the table's sequence of shoes" }),
+  commitment: hex('Commitment to the shoe'),
+  seed: nullable(hex('Seed of the shoe (null while the round is open)')),
 });
 
 export const SpinProof = Type.Object({
@@ -52,39 +52,50 @@ export const RoundProof = Type.Object({
 
 export const LoggedBlockStatus = choice(
   ['SEALED', 'DEALING', 'EXHAUSTED', 'VOID', 'LOST'],
-  'SEALED: nothing is dealt of it; EXHAUSTED: every index is booked or voided, of shoes also every round ended, or a voided raffle is closed; VOID: outcomes given up; LOST: its opening was lost with a restore',
+  '`SEALED`: no outcome of the block has been dealt. `EXHAUSTED`: every outcome is committed or voided, and every round of a block of shoes has ended; for a voided raffle, the raffle is closed. `VOID`: the outcomes were voided. `LOST`: a restore lost the opening of the block.',
 );
 
-export const LoggedBlockType = choice(['block', 'pool', 'shoes', 'void', 'lost'], 'What the entry is of');
+export const LoggedBlockType = choice(
+  ['block', 'pool', 'shoes', 'void', 'lost'],
+  'Kind of the entry in the public log',
+);
 
 const blockMembers = {
-  number: Type.Integer({ description: 'Counts the entries of the game from 0, without a gap' }),
+  number: Type.Integer({ description: "Number of the entry among the game's entries, from 0 without gaps" }),
   type: LoggedBlockType,
-  fromIndex: nullable(Type.Integer({ description: 'First index; null of lost entries' })),
-  toIndex: nullable(Type.Integer({ description: 'Index after the last one; null of lost entries' })),
+  fromIndex: nullable(Type.Integer({ description: 'Index of the first outcome; null for a lost entry' })),
+  toIndex: nullable(Type.Integer({ description: 'Index after the last outcome; null for a lost entry' })),
   status: LoggedBlockStatus,
-  logIndex: Type.Integer({ description: 'Place of the record in the log' }),
+  logIndex: Type.Integer({ description: 'Index of the record in the log' }),
   loggedAt: timestamp(),
-  late: Type.Boolean({ description: 'Some of it may have been dealt before it was logged' }),
+  late: Type.Boolean({
+    description: 'True if some outcomes may have been dealt before the entry was logged',
+  }),
 };
 
 export const LoggedBlock = Type.Object(blockMembers);
 
 export const LoggedBlocks = Type.Object({
   gameConfigId: Type.Integer(),
-  labelKey: nullable(hex("Key of the game's labels; keep it to yourself. Null: nothing is logged yet")),
-  labelKeyHash: nullable(hex('Its hash, as every entry has it')),
+  labelKey: nullable(
+    hex("Key of the game's labels in the log, which you must keep secret (null before the first log entry)"),
+  ),
+  labelKeyHash: nullable(
+    hex('Hash of the label key, which is part of every entry (null before the first log entry)'),
+  ),
   blocks: Type.Array(LoggedBlock),
-  nextCursor: nullable(Type.Integer({ description: 'For `after`; null at the end' })),
+  nextCursor: nullable(
+    Type.Integer({ description: 'Value of `after` for the next page; null on the last page' }),
+  ),
 });
 
 export const BlockReveal = Type.Object(
   {
-    seed: Type.Optional(hex('Seed of the draw')),
-    nonce: Type.Optional(hex('What gives each leaf its nonce')),
-    seeds: Type.Optional(Type.String({ description: 'Of shoes: their seeds, 32 bytes each, base64' })),
+    seed: Type.Optional(hex('Seed from which the outcomes were drawn')),
+    nonce: Type.Optional(hex('Secret from which the nonce of each leaf is derived')),
+    seeds: Type.Optional(Type.String({ description: 'Seeds of the shoes: 32 bytes each, base64' })),
   },
-  { description: 'Null until the block is EXHAUSTED' },
+  { description: 'Seed and nonce that reveal the outcomes; null until the block is EXHAUSTED' },
 );
 
 export const LoggedBlockDetail = Type.Object({
@@ -96,21 +107,29 @@ export const LoggedBlockDetail = Type.Object({
   reveal: nullable(BlockReveal),
   outcomes: Type.Optional(
     Type.String({
-      description: 'With `outcomes=true`, once it is revealed: 2 bytes each, little endian, base64',
+      description:
+        'Outcomes of a revealed block: 2 bytes each, little-endian, base64. Present with `outcomes=true`.',
     }),
   ),
 });
 
 export const BlocksQuery = Type.Object({
-  after: Type.Optional(Type.Integer({ minimum: 0, description: 'Only entries of a higher number' })),
-  limit: Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Entries in one answer' }),
+  after: Type.Optional(
+    Type.Integer({ minimum: 0, description: 'Only entries with a number above this number' }),
+  ),
+  limit: Type.Integer({
+    minimum: 1,
+    maximum: 100,
+    default: 20,
+    description: 'Number of entries in a response',
+  }),
 });
 
 export const BlockQuery = Type.Object({
   outcomes: Type.Optional(
     Type.String({
       pattern: '^(true|false)$',
-      description: '`true` adds the outcomes of a block that is revealed',
+      description: '`true` adds the outcomes of a revealed block',
     }),
   ),
 });
@@ -148,7 +167,7 @@ export const getSpinProof = endpoint(
     params: { spinId: PATH.spinId },
     operationId: 'getSpinProof',
     tag: 'Proofs',
-    summary: 'The proof that the outcome of a spin or ticket was fixed in the public log',
+    summary: 'Get the proof that the outcome of a spin or ticket was fixed in the public log',
     scope: 'partner',
     status: 200,
     response: SpinProof,
@@ -156,7 +175,7 @@ export const getSpinProof = endpoint(
     failure: ERRORS.internal,
   },
   {
-    description: `Verify it with \`spindle verify\`, \`/verify\` or \`/verify.mjs\`, by a log key that comes from elsewhere. \`reason\` of ${ERRORS.noProof.code} says why there is none: FORCED (a tester chose the outcome), BEFORE_LOG (dealt before the installation had a log), ARCHIVED.`,
+    description: `Verify the proof with \`spindle verify\`, \`/verify\` or \`/verify.mjs\`, and a log key from a source other than this service. \`reason\` of ${ERRORS.noProof.code} explains why there is no proof: FORCED (a tester chose the outcome), BEFORE_LOG (the outcome was dealt before the installation had a public log), or ARCHIVED (the day of the spin is archived).`,
     response: {
       format: 'spindle proof v1',
       spinId: '3f0c1f5ab3d94dd0a6a1c9d1b0e0f4c2',
@@ -180,7 +199,7 @@ export const getRoundProof = endpoint(
     params: { roundId: PATH.roundId },
     operationId: 'getRoundProof',
     tag: 'Proofs',
-    summary: 'The proof that the shoe of a round was fixed in the public log',
+    summary: 'Get the proof that the shoe of a round was fixed in the public log',
     scope: 'play',
     status: 200,
     response: RoundProof,
@@ -188,7 +207,8 @@ export const getRoundProof = endpoint(
     failure: ERRORS.internal,
   },
   {
-    description: 'As that of a spin. The seed of the shoe is null while the round is open.',
+    description:
+      'Verify this proof like the proof of a spin. The seed of the shoe is null while the round is open.',
     response: {
       format: 'spindle proof v1',
       roundId: '3f0c1f5ab3d94dd0a6a1c9d1b0e0f4c2',
@@ -212,7 +232,7 @@ export const listBlocks = endpoint(
     params: { id: PATH.gameId },
     operationId: 'listBlocks',
     tag: 'Proofs',
-    summary: 'What is logged of a game: its blocks, and what was given up',
+    summary: "List a game's entries in the public log",
     scope: 'partner',
     query: BlocksQuery,
     status: 200,
@@ -222,7 +242,7 @@ export const listBlocks = endpoint(
   },
   {
     description:
-      "By number. With the label key the game's records are found in the log: each number must be there once, and none beyond. Nobody else can tell whose they are.",
+      "Lists the blocks, voids and lost blocks of a game, ordered by number. The label key finds the game's records in the public log: each number must occur there once, and no number may be higher than the last entry. Without the label key nobody can tell to which game a record belongs.",
     response: { gameConfigId: 7, labelKey: HASH, labelKeyHash: HASH, blocks: [ITEM], nextCursor: null },
   },
 );
@@ -239,7 +259,7 @@ export const getBlock = endpoint(
     params: { id: PATH.gameId, number: PATH.blockNumber },
     operationId: 'getBlock',
     tag: 'Proofs',
-    summary: 'An entry of a game, its proof, and what is revealed of its block',
+    summary: "Get a game's entry in the public log, with its proof and revealed data",
     scope: 'partner',
     query: BlockQuery,
     status: 200,
@@ -249,7 +269,7 @@ export const getBlock = endpoint(
   },
   {
     description:
-      'Once the block is EXHAUSTED, `reveal` has its seed and nonce: they and the PAR sheet give every outcome again.',
+      'Once the block is EXHAUSTED, `reveal` has its seed and nonce. Together with the PAR sheet they reproduce every outcome.',
     response: {
       ...ITEM,
       status: 'EXHAUSTED',

@@ -27,21 +27,25 @@ export const RaffleBody = Type.Object({
 export const RaffleResponse = Type.Object({
   ...GameResponse.properties,
   partnerId: Type.Integer(),
-  ticketPriceUsd: usd('What a ticket costs'),
+  ticketPriceUsd: usd('Price of a ticket, in USD'),
   ticketsRemaining: Type.Integer(),
 });
 
 export const RaffleVoidResponse = Type.Object({
   gameConfigId: Type.Integer(),
-  status: Type.String({ description: '`CLOSED`' }),
-  statusReason: Type.String({ description: '`VOIDED`' }),
-  tickets: Type.Integer({ description: 'Booked tickets; some that were under way may still come in' }),
-  refunded: Type.Integer({ description: 'Tickets that are refunded: the refund is in the ledger' }),
-  failed: Type.Integer({
-    description: 'Tickets that can not be refunded, since the balance would pass its bound',
+  status: Type.String({ description: 'Status of the raffle, always `CLOSED`' }),
+  statusReason: Type.String({ description: 'Reason for the status, always `VOIDED`' }),
+  tickets: Type.Integer({
+    description: 'Number of committed tickets. Tickets in progress may still be added.',
   }),
-  refundedUsd: usd('Sum of the refunds'),
-  isDone: Type.Boolean({ description: 'No ticket is under way, and each is refunded or failed' }),
+  refunded: Type.Integer({ description: 'Number of refunded tickets. Their refunds are in the ledger.' }),
+  failed: Type.Integer({
+    description: 'Number of tickets that cannot be refunded because the balance would exceed its maximum',
+  }),
+  refundedUsd: usd('Sum of the refunds, in USD'),
+  isDone: Type.Boolean({
+    description: 'True if no ticket is in progress and every ticket was refunded or failed',
+  }),
 });
 
 export const PoolResponse = Type.Object({
@@ -50,15 +54,18 @@ export const PoolResponse = Type.Object({
   configName: Type.String(),
   status: Type.String(),
   statusReason: Type.Optional(
-    Type.String({ description: 'As in the list of games: `RESTORED` or `VOIDED`' }),
+    Type.String({ description: 'Reason for the status, as in the list of games: `RESTORED` or `VOIDED`' }),
   ),
   ticketPriceUsd: Type.Number(),
   poolSize: Type.Integer(),
   prizes: Type.Array(PoolPrize, {
-    description: 'The prize table; the ticket code of the n-th prize is n, that of no win 0',
+    description: 'Prize table. The ticket code of the n-th prize is n, and 0 means no prize.',
   }),
   poolCommitment: nullable(
-    Type.String({ description: 'Hexadecimal; null until the pool is sealed. Never changes after that' }),
+    Type.String({
+      description:
+        'Commitment to the order of the tickets, hexadecimal; null until the pool is sealed. It never changes after that.',
+    }),
   ),
   sealedAt: nullable(timestamp()),
   closedAt: nullable(timestamp()),
@@ -79,8 +86,7 @@ export const voidRaffle = endpoint(
     params: { id: PATH.gameId },
     operationId: 'voidRaffle',
     tag: 'Raffles',
-    summary:
-      'Void a raffle: it is closed for good, and each booked ticket is refunded; again: how far that is',
+    summary: 'Void a raffle and refund every committed ticket',
     scope: 'operator',
     body: VoidBody,
     status: 200,
@@ -91,7 +97,7 @@ export const voidRaffle = endpoint(
   },
   {
     description:
-      'Voids a raffle that is not sold out, such as one that is suspended as `RESTORED`. No ticket is sold from then on, and the status is `CLOSED` with `statusReason` `VOIDED` for good. Once every ticket that was under way is booked, each booked ticket is refunded as an adjustment of its price, exactly once; prizes that were paid stay paid. The refunds go on by themselves: the same call again tells how far they are, and keeps the first reason.',
+      'Voids a raffle that is not sold out, such as a raffle that is suspended as `RESTORED`. From then on no ticket is sold, and the status is permanently `CLOSED` with `statusReason` `VOIDED`. Once all tickets in progress are committed, the service refunds the price of each committed ticket exactly once, as an adjustment. Prizes that were paid stay paid. The refunds continue in the background. Repeat the call to see their progress; the first reason is kept.',
     request: { reason: 'Tickets were shown that a restore of the database has lost' },
     response: {
       gameConfigId: 4,
@@ -113,7 +119,7 @@ export const createRaffle = endpoint(
     params: { id: PATH.partnerId },
     operationId: 'createRaffle',
     tag: 'Raffles',
-    summary: 'Make a raffle from a certified prize table; its pool is sealed within seconds',
+    summary: 'Create a raffle from a certified prize table',
     scope: 'operator',
     body: RaffleBody,
     status: 201,
@@ -123,7 +129,7 @@ export const createRaffle = endpoint(
   },
   {
     description:
-      'Makes a raffle of a certified prize table. Tickets without a prize fill the pool up to `poolSize`. The status is `SEALING` until the order of the tickets is sealed, then `ACTIVE`, and `CLOSED` after the last ticket.',
+      'Creates a raffle from a certified prize table. Tickets without a prize fill the pool up to `poolSize`. The status is `SEALING` for some seconds until the order of the tickets is sealed, then `ACTIVE`, and `CLOSED` after the last ticket.',
     request: {
       displayName: 'Spring Raffle',
       configName: 'SPRING_RAFFLE',
@@ -157,7 +163,7 @@ export const getPool = endpoint(
     params: { id: PATH.gameId },
     operationId: 'getPool',
     tag: 'Raffles',
-    summary: 'The sealed pool of a raffle: its commitment; once the last ticket is sold, all that proves it',
+    summary: 'Get the sealed pool of a raffle, with its proof once all tickets are sold',
     scope: 'partner',
     status: 200,
     response: PoolResponse,
@@ -166,7 +172,7 @@ export const getPool = endpoint(
   },
   {
     description:
-      'Shows the prize table and the commitment that was published before the first ticket. After the last ticket `reveal` proves that the order of the tickets was the committed one.',
+      'Returns the prize table and the commitment that was published before the first ticket. After the last ticket, `reveal` proves that the order of the tickets matches the commitment.',
     response: {
       gameConfigId: 4,
       displayName: 'Spring Raffle',

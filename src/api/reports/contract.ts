@@ -6,40 +6,46 @@ import { choice, escapeFormulas, extensible, ID_MAX, nullable, timestamp, usd } 
 import { SignificantEvent } from '../../domain/significantEvents.js';
 import { endpoint } from '../contract/endpoint.js';
 
-const day = (description: string) => Type.String({ description: `${description}, YYYY-MM-DD` });
+const day = (description: string) => Type.String({ description: `${description}, as YYYY-MM-DD` });
 
 const partnerId = Type.Optional(
-  Type.Integer({ minimum: 1, maximum: ID_MAX, description: 'Of this partner only' }),
+  Type.Integer({ minimum: 1, maximum: ID_MAX, description: 'Only data of this partner' }),
 );
 
 const cursor = Type.Optional(
   Type.String({
     maxLength: 64,
-    description: 'The `nextCursor` of the page before; absent: from the first on',
+    description: 'The `nextCursor` of the previous page. Default: the first page.',
   }),
 );
 
-const nextCursor = nullable(Type.String({ description: 'Where the next page begins; null: there is none' }));
+const nextCursor = nullable(
+  Type.String({ description: 'Value of `cursor` for the next page; null on the last page' }),
+);
 
 const open = {
-  openRounds: Type.Integer({ description: 'Blackjack rounds that are open where the report ends' }),
-  openWageredUsd: usd('What was staked on them by then; in `wageredUsd` by its time'),
+  openRounds: Type.Integer({
+    description: 'Number of blackjack rounds that are open at the end of the report',
+  }),
+  openWageredUsd: usd(
+    'Stakes on open rounds at the end of the report, in USD. `wageredUsd` counts each stake at the time when it was placed.',
+  ),
 };
 
 export const ReportInterval = choice(
   ['DTD', 'MTD', 'YTD', 'LTD', 'RANGE'],
-  'Day, month, year, life to date (UTC, to now); RANGE: from `from` to `to`',
+  '`DTD`, `MTD`, `YTD`, `LTD`: day, month, year or life to date, in UTC up to now. `RANGE`: from `from` to `to`.',
 );
 
 export const PartnerReportQuery = Type.Object({
   interval: Type.String({
     pattern: '^(DTD|MTD|YTD|LTD|RANGE)$',
     description:
-      '`DTD`, `MTD`, `YTD`, `LTD`: day, month, year, life to date (UTC, to now); `RANGE`: from `from` to `to`',
+      '`DTD`, `MTD`, `YTD`, `LTD`: day, month, year or life to date, in UTC up to now. `RANGE`: from `from` to `to`.',
   }),
-  from: Type.Optional(day('Of RANGE: the first UTC day')),
-  to: Type.Optional(day('Of RANGE: the last UTC day, which is in the report')),
-  gameId: Type.Optional(Type.Integer({ minimum: 1, maximum: ID_MAX, description: 'Of this game only' })),
+  from: Type.Optional(day('First UTC day of the report, for `interval` RANGE only')),
+  to: Type.Optional(day('Last UTC day of the report (inclusive), for `interval` RANGE only')),
+  gameId: Type.Optional(Type.Integer({ minimum: 1, maximum: ID_MAX, description: 'Only data of this game' })),
   cursor,
   escapeFormulas,
 });
@@ -48,15 +54,17 @@ export const GamesReportQuery = Type.Object({ ...PartnerReportQuery.properties, 
 
 const figures = {
   spins: Type.Integer(),
-  wageredUsd: usd('Sum of the wagers'),
-  paidOutUsd: usd('Sum of the payouts'),
-  ggrUsd: usd('Gross gaming revenue: wagered − paid out'),
-  communityBonusUsd: usd('Shares of communal progressives; not in `ggrUsd`'),
-  actualRtp: nullable(Type.Number({ description: 'Paid over wagered; 6 decimals; null: nothing wagered' })),
+  wageredUsd: usd('Sum of the wagers, in USD'),
+  paidOutUsd: usd('Sum of the payouts, in USD'),
+  ggrUsd: usd('Gross gaming revenue in USD: wagers − payouts'),
+  communityBonusUsd: usd('Shares of communal progressives, in USD. They are not part of `ggrUsd`.'),
+  actualRtp: nullable(
+    Type.Number({ description: 'Payouts divided by wagers, with 6 decimals; null without wagers' }),
+  ),
 };
 
 const ofOutcomes = {
-  voidedOutcomes: Type.Integer({ description: 'Outcomes that were sealed, and given up in the interval' }),
+  voidedOutcomes: Type.Integer({ description: 'Number of sealed outcomes that were voided in the interval' }),
   ...open,
 };
 
@@ -66,80 +74,89 @@ export const GamesReportRow = Type.Object({
   configName: Type.String(),
   displayName: Type.String(),
   gameType: extensible(GAME_TYPES, 'Kind of game'),
-  status: extensible(['ACTIVE', 'SUSPENDED', 'SEALING', 'CLOSED'], 'Whether it is dealt'),
+  status: extensible(['ACTIVE', 'SUSPENDED', 'SEALING', 'CLOSED'], 'Status of the game'),
   ...figures,
-  certifiedRtp: nullable(Type.Number({ description: 'Of the PAR sheet, or of the prize table' })),
+  certifiedRtp: nullable(
+    Type.Number({ description: 'Certified return to player of the PAR sheet or prize table' }),
+  ),
   ...ofOutcomes,
 });
 
 export const GamesReportTotals = Type.Object(
   { ...figures, ...ofOutcomes },
-  { description: 'Of all games, those of other pages too' },
+  { description: 'Totals of all games, including those on other pages' },
 );
 
 export const GamesReport = Type.Object({
   report: Type.Literal('games'),
   interval: ReportInterval,
-  from: nullable(day('First UTC day; null: from the first on')),
-  to: day('Last UTC day'),
+  from: nullable(day('First UTC day of the report (null: from the first spin on)')),
+  to: day('Last UTC day of the report'),
   generatedAt: timestamp(),
-  generatedBy: Type.String({ description: 'Who asked' }),
-  completeTo: nullable(day('Last UTC day of which all is booked, and of every day before it; null: none')),
-  noActivity: Type.Boolean({ description: 'No spin, share or round in the interval' }),
-  rows: Type.Array(GamesReportRow, { description: 'By gameConfigId; up to 10,000' }),
+  generatedBy: Type.String({ description: 'Partner or operator who requested the report' }),
+  completeTo: nullable(
+    day('Last UTC day that is completely committed, like all days before it (null: no day)'),
+  ),
+  noActivity: Type.Boolean({ description: 'True if the interval has no spin, share or round' }),
+  rows: Type.Array(GamesReportRow, { description: 'Rows, ordered by gameConfigId; at most 10,000' }),
   totals: GamesReportTotals,
   nextCursor,
 });
 
 export const LiabilityQuery = Type.Object({
-  date: Type.Optional(day('At the end of this UTC day, which is over; absent: now')),
+  date: Type.Optional(
+    day('UTC day at whose end the report is taken; the day must be over (default: the current state)'),
+  ),
   escapeFormulas,
 });
 
 const owed = {
-  players: Type.Integer({ description: 'Players that there ever were' }),
-  balancesUsd: usd('Sum of the balances: openings + adjustments + paid − wagered + shares'),
-  positiveUsd: nullable(usd('Sum of the balances above zero; null for a past day')),
-  negativeUsd: nullable(usd('Sum of the balances below zero; null for a past day')),
+  players: Type.Integer({ description: 'Number of players who have ever existed' }),
+  balancesUsd: usd('Sum of the balances in USD: openings + adjustments + payouts − wagers + shares'),
+  positiveUsd: nullable(usd('Sum of the balances above zero, in USD; null for a past day')),
+  negativeUsd: nullable(usd('Sum of the balances below zero, in USD; null for a past day')),
   ...open,
-  communalBudgetUsd: usd('What is left in the budgets of communal progressives'),
+  communalBudgetUsd: usd('Sum of the remaining budgets of communal progressives, in USD'),
 };
 
 export const LiabilityRow = Type.Object({ partnerId: Type.Integer(), slug: Type.String(), ...owed });
-export const LiabilityTotals = Type.Object(owed, { description: 'Of all partners' });
+export const LiabilityTotals = Type.Object(owed, { description: 'Totals of all partners' });
 
 export const LiabilityReport = Type.Object({
   report: Type.Literal('liability'),
-  date: nullable(day('At the end of this UTC day; null: now')),
+  date: nullable(day('UTC day at whose end the report was taken (null: the current state)')),
   generatedAt: timestamp(),
-  generatedBy: Type.String({ description: 'Who asked' }),
-  noActivity: Type.Boolean({ description: 'There was no player' }),
-  rows: Type.Array(LiabilityRow, { description: 'By partnerId' }),
+  generatedBy: Type.String({ description: 'Partner or operator who requested the report' }),
+  noActivity: Type.Boolean({ description: 'True if there is no player' }),
+  rows: Type.Array(LiabilityRow, { description: 'Rows, ordered by partnerId' }),
   totals: LiabilityTotals,
 });
 
 const time = (description: string) => Type.Optional(Type.String({ maxLength: 64, description }));
 
 export const EventsReportQuery = Type.Object({
-  from: time('Events from this time on, RFC 3339; absent: from the first on'),
-  to: time('Events before this time, RFC 3339; absent: up to now'),
+  from: time('Only events from this RFC 3339 time on. Default: from the first event on.'),
+  to: time('Only events before this RFC 3339 time. Default: up to now.'),
   type: Type.Optional(
-    Type.String({ maxLength: 64, description: 'Of this type only, such as `cell.halt` or `spin.large_win`' }),
+    Type.String({
+      maxLength: 64,
+      description: 'Only events of this type, such as `cell.halt` or `spin.large_win`',
+    }),
   ),
   severity: Type.Optional(
     Type.String({
       pattern: '^(INFO|WARNING|CRITICAL)$',
-      description: '`INFO`, `WARNING` or `CRITICAL` only',
+      description: 'Only events of this severity: `INFO`, `WARNING` or `CRITICAL`',
     }),
   ),
   partnerId,
   cursor,
-  limit: Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Events on a page' }),
+  limit: Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Number of events on a page' }),
   escapeFormulas,
 });
 
 export const EventsReport = Type.Object({
-  events: Type.Array(SignificantEvent, { description: 'Oldest first' }),
+  events: Type.Array(SignificantEvent, { description: 'Events, oldest first' }),
   nextCursor,
 });
 
@@ -191,7 +208,7 @@ function csvOf(rows: readonly object[]): string {
   return lines.map((line) => `${line.join(',')}\r\n`).join('');
 }
 
-const GAMES_TEXT = `Added up from totals by day: exact, of games without spins zeros, and the same days give the figures of the settlement reports. Intervals that end now have what is booked by now; \`completeTo\` says up to when nothing more can come. RANGE without both days is ${ERRORS.fieldMissing.code}. As CSV all rows, or the single line \`No Activity\`.`;
+const GAMES_TEXT = `Figures are exact sums of daily totals. Games without spins have zeros. For the same days the figures equal those of the settlement reports. Intervals that end now include all entries committed so far; days up to \`completeTo\` are final. RANGE without both days is refused with ${ERRORS.fieldMissing.code}. CSV has all rows, or the single line \`No Activity\`.`;
 
 export const getPartnerGamesReport = endpoint(
   {
@@ -199,7 +216,7 @@ export const getPartnerGamesReport = endpoint(
     path: '/reports/games',
     operationId: 'getPartnerGamesReport',
     tag: 'Reports',
-    summary: 'What your games took and paid in an interval; with `Accept: text/csv` as CSV',
+    summary: 'Report the wagers and payouts of your games in an interval (CSV with `Accept: text/csv`)',
     scope: 'partner',
     query: PartnerReportQuery,
     status: 200,
@@ -216,7 +233,7 @@ export const getGamesReport = endpoint(
   {
     ...getPartnerGamesReport,
     operationId: 'getGamesReport',
-    summary: 'What games took and paid in an interval; with `Accept: text/csv` as CSV',
+    summary: 'Report the wagers and payouts of games in an interval (CSV with `Accept: text/csv`)',
     scope: 'operator',
     query: GamesReportQuery,
     errors: [ERRORS.fieldMissing, ERRORS.invalidDate, ERRORS.gameNotFound, ERRORS.partnerNotFound],
@@ -240,7 +257,7 @@ export const getLiabilityReport = endpoint(
     path: '/reports/liability',
     operationId: 'getLiabilityReport',
     tag: 'Reports',
-    summary: 'What partners owe their players, now or at the end of a day; with `Accept: text/csv` as CSV',
+    summary: 'Report the liabilities of partners to their players (CSV with `Accept: text/csv`)',
     scope: 'operator',
     query: LiabilityQuery,
     status: 200,
@@ -251,7 +268,7 @@ export const getLiabilityReport = endpoint(
     failure: ERRORS.internal,
   },
   {
-    description: `Balances are openings + adjustments + paid − wagered + shares up to then, forced spins too, exact from totals by day. A day that is not over is ${ERRORS.invalidDate.code}. What a live raffle has to pay still has no figure anywhere.`,
+    description: `Returns the current liabilities, or those at the end of a past day. Balances are openings + adjustments + payouts − wagers + shares up to then, including forced spins, as exact sums of daily totals. A day that is not over is refused with ${ERRORS.invalidDate.code}. Future payouts of a live raffle are not included.`,
     response: {
       report: 'liability',
       date: null,
@@ -282,7 +299,7 @@ export const getEventsReport = endpoint(
     path: '/reports/events',
     operationId: 'getEventsReport',
     tag: 'Reports',
-    summary: 'Significant events, oldest first; with `Accept: text/csv` all of the range at once',
+    summary: 'List significant events, oldest first (CSV with `Accept: text/csv`)',
     scope: 'operator',
     query: EventsReportQuery,
     status: 200,
@@ -293,7 +310,7 @@ export const getEventsReport = endpoint(
   },
   {
     description:
-      'Every action of the audit log with how grave it is, and every large win. `data` has what is kept of it. The list of types is in docs/reports.md.',
+      'Lists every action of the audit log with its severity, and every large win. `data` has the stored details of the event. CSV has all events of the range. docs/reports.md lists the types.',
     response: {
       events: [EVENT],
       nextCursor: 'a412.w0',

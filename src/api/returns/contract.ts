@@ -15,44 +15,52 @@ import {
 } from '../../domain/schema.js';
 import { endpoint } from '../contract/endpoint.js';
 
-const day = (description: string) => Type.String({ description: `${description}, YYYY-MM-DD` });
+const day = (description: string) => Type.String({ description: `${description}, as YYYY-MM-DD` });
 
 export const RtpWindowName = choice(
   RTP_WINDOWS,
-  'ROLLING_30: the 30 UTC days up to the judged one; LIFE: from the first spin on',
+  '`ROLLING_30`: the 30 UTC days up to the assessed day. `LIFE`: all days since the first spin.',
 );
 
 export const RtpStateName = choice(
   RTP_STATES,
-  'ALERT: beyond what chance does; REVIEW, WATCH: outside the band of 99, of 95 %; TOO_FEW: too few spins for a band; NOT_JUDGED: no slot, or no spins',
+  '`ALERT`: chance does not explain the deviation. `REVIEW`: outside the 99 % band. `WATCH`: outside the 95 % band. `TOO_FEW`: too few spins for a band. `NOT_JUDGED`: not a slot, or no spins.',
 );
 
 const z = nullable(
-  Type.Number({ description: 'Deviation of the return in standard deviations; 4 decimals; null: none' }),
+  Type.Number({
+    description:
+      'Deviation of the return from the expected one, in standard deviations with 4 decimals; null if it cannot be calculated',
+  }),
 );
 
 const nats = nullable(
-  Type.Number({ description: 'How unlikely a deviation as large is: at most 2·exp(−nats); 4 decimals' }),
+  Type.Number({
+    description:
+      'Improbability of a deviation of at least this size. Its probability is at most 2·exp(−nats). The value has 4 decimals.',
+  }),
 );
 
 const paidMembers = {
   spins: Type.Integer(),
-  wageredUsd: usd('Sum of the wagers'),
-  paidOutUsd: usd('Sum of the payouts'),
+  wageredUsd: usd('Sum of the wagers, in USD'),
+  paidOutUsd: usd('Sum of the payouts, in USD'),
 };
 
 export const RtpExpected = Type.Object(
   {
-    rtp: Type.Number({ description: 'Mean payout of a spin in wagers; 6 decimals' }),
-    sigma: Type.Number({ description: 'Standard deviation of it; 4 decimals' }),
-    skewness: Type.Number({ description: 'Skewness of it; 4 decimals' }),
-    normalFromSpins: Type.Integer({ description: 'Below so many spins the bands say little' }),
+    rtp: Type.Number({ description: 'Mean payout of a spin, in wagers with 6 decimals' }),
+    sigma: Type.Number({
+      description: 'Standard deviation of the payout of a spin, in wagers with 4 decimals',
+    }),
+    skewness: Type.Number({ description: 'Skewness of the payout of a spin, with 4 decimals' }),
+    normalFromSpins: Type.Integer({ description: 'Number of spins below which the bands are unreliable' }),
   },
-  { description: 'What the PAR sheet lets expect' },
+  { description: 'Expected values, calculated from the PAR sheet' },
 );
 
 export const RtpRecord = Type.Object({
-  day: day('The judged UTC day'),
+  day: day('Assessed UTC day'),
   window: RtpWindowName,
   ...paidMembers,
   z,
@@ -63,12 +71,24 @@ export const RtpRecord = Type.Object({
 export const RtpWindow = Type.Object({
   window: RtpWindowName,
   from: day('First UTC day of the window'),
-  to: day('Last UTC day of the window: the judged one'),
+  to: day('Last UTC day of the window, which is the assessed day'),
   ...paidMembers,
-  actualRtp: nullable(Type.Number({ description: 'Paid over wagered; 6 decimals; null: nothing wagered' })),
+  actualRtp: nullable(
+    Type.Number({ description: 'Payouts divided by wagers, with 6 decimals; null without wagers' }),
+  ),
   z,
-  band95: nullable(Type.Array(Type.Number(), { description: 'Where 95 of 100 such returns lie' })),
-  band99: nullable(Type.Array(Type.Number(), { description: 'Where 99 of 100 such returns lie' })),
+  band95: nullable(
+    Type.Array(Type.Number(), {
+      description:
+        'Lower and upper bound of the band that contains the return of a fair game 95 times in 100',
+    }),
+  ),
+  band99: nullable(
+    Type.Array(Type.Number(), {
+      description:
+        'Lower and upper bound of the band that contains the return of a fair game 99 times in 100',
+    }),
+  ),
   nats,
   state: RtpStateName,
 });
@@ -77,8 +97,12 @@ export const GameRtp = Type.Object({
   gameConfigId: Type.Integer(),
   expected: nullable(RtpExpected),
   judgedAt: nullable(timestamp()),
-  windows: Type.Array(RtpWindow, { description: 'Empty until the first judgement' }),
-  history: Type.Optional(Type.Array(RtpRecord, { description: 'With `days` only; oldest first' })),
+  windows: Type.Array(RtpWindow, { description: 'Assessments by window. Empty until the first assessment.' }),
+  history: Type.Optional(
+    Type.Array(RtpRecord, {
+      description: 'Past assessments, oldest first. Present if the query has `days`.',
+    }),
+  ),
 });
 
 export const RtpQuery = Type.Object({
@@ -86,25 +110,30 @@ export const RtpQuery = Type.Object({
     Type.Integer({
       minimum: 1,
       maximum: 400,
-      description: 'Adds the judgements of so many days, up to the newest, as `history`',
+      description: 'Number of days up to the newest assessment that the response includes as `history`',
     }),
   ),
 });
 
-export const RtpFinding = choice(['CHANCE', 'GAME_ERROR', 'DATA_ERROR'], 'What the review found');
+export const RtpFinding = choice(['CHANCE', 'GAME_ERROR', 'DATA_ERROR'], 'Conclusion of the review');
 export const RtpReviewStatus = choice(['OPEN', 'CLOSED']);
 
 export const RtpReviewsQuery = Type.Object({
   ...Page.properties,
   status: Type.Optional(
-    Type.String({ pattern: '^(OPEN|CLOSED)$', description: '`OPEN` or `CLOSED`; absent: both' }),
+    Type.String({
+      pattern: '^(OPEN|CLOSED)$',
+      description: 'Only reviews with this status: `OPEN` or `CLOSED`. Default: both.',
+    }),
   ),
-  gameId: Type.Optional(Type.Integer({ minimum: 1, maximum: ID_MAX, description: 'Of this game only' })),
+  gameId: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: ID_MAX, description: 'Only reviews of this game' }),
+  ),
 });
 
 export const RtpReviewNote = Type.Object({
   at: timestamp(),
-  by: Type.String({ description: 'Who wrote it, as the audit log names it' }),
+  by: Type.String({ description: 'Author of the note, as in the audit log' }),
   text: Type.String(),
 });
 
@@ -115,9 +144,9 @@ export const RtpReview = Type.Object({
   openedAt: timestamp(),
   status: RtpReviewStatus,
   finding: nullable(RtpFinding),
-  notes: Type.Array(RtpReviewNote, { description: 'Oldest first' }),
+  notes: Type.Array(RtpReviewNote, { description: 'Notes, oldest first' }),
   records: Type.Array(RtpRecord, {
-    description: 'Judgements of REVIEW and ALERT while it was open, the newest 100, oldest first',
+    description: 'Assessments with REVIEW or ALERT while the review was open: the newest 100, oldest first',
   }),
   closedAt: nullable(timestamp()),
   closedBy: nullable(Type.String()),
@@ -125,7 +154,10 @@ export const RtpReview = Type.Object({
 
 export const RtpReviewList = Type.Object({ reviews: Type.Array(RtpReview), ...pageMembers });
 
-const noteText = Type.String({ pattern: REASON_PATTERN, description: 'What was found out or done' });
+const noteText = Type.String({
+  pattern: REASON_PATTERN,
+  description: 'Result of the investigation, or action taken',
+});
 
 export const RtpNoteBody = Type.Object({ text: noteText });
 
@@ -186,7 +218,7 @@ export const getGameRtp = endpoint(
     params: { id: PATH.gameId },
     operationId: 'getGameRtp',
     tag: 'Games',
-    summary: 'The return to player of a game, judged by the variance of its sheet',
+    summary: 'Get the return to player of a game, assessed by the variance of its PAR sheet',
     scope: 'partner',
     query: RtpQuery,
     status: 200,
@@ -197,7 +229,7 @@ export const getGameRtp = endpoint(
   },
   {
     description:
-      'Judged once a day, when all of the day is in the ledger. Forced spins and voided rounds are not counted. By chance 1 % of judgements are `REVIEW` and 4 % `WATCH`. Raffles and blackjack tables have `expected` null and are not judged.',
+      'The return is assessed once a day, when the whole day is in the ledger. Forced spins and voided rounds are excluded. For a fair game, chance alone makes 1 % of the assessments `REVIEW` and 4 % `WATCH`. For raffles and blackjack tables `expected` is null, and the return is not assessed.',
     response: RTP,
   },
 );
@@ -213,7 +245,7 @@ export const listRtpReviews = endpoint(
     path: '/rtp-reviews',
     operationId: 'listRtpReviews',
     tag: 'Games',
-    summary: 'Reviews of returns to player, the newest first',
+    summary: 'List the reviews of returns to player, newest first',
     scope: 'operator',
     query: RtpReviewsQuery,
     status: 200,
@@ -224,7 +256,7 @@ export const listRtpReviews = endpoint(
   },
   {
     description:
-      'A judgement of `REVIEW` or `ALERT` opens one where the game has none open. `total` counts up to 10,000.',
+      'An assessment with `REVIEW` or `ALERT` opens a review if the game has no open review. `total` counts up to 10,000.',
     response: { reviews: [REVIEW], page: 1, limit: 20, total: 1 },
   },
 );
@@ -246,7 +278,7 @@ export const addRtpNote = endpoint(
     failure: ERRORS.internal,
   },
   {
-    description: 'Notes are never changed. A closed review takes notes, too.',
+    description: 'Notes never change. Closed reviews also accept notes.',
     request: { text: NOTE.text },
     response: REVIEW,
   },
@@ -259,7 +291,7 @@ export const closeRtpReview = endpoint(
     params: { id: PATH.reviewId },
     operationId: 'closeRtpReview',
     tag: 'Games',
-    summary: 'Close a review with its finding, for good',
+    summary: 'Close a review permanently with its finding',
     scope: 'operator',
     body: RtpCloseBody,
     status: 200,
@@ -269,7 +301,7 @@ export const closeRtpReview = endpoint(
     failure: ERRORS.internal,
   },
   {
-    description: `The text becomes its last note. A closed review is not closed again (${ERRORS.validationFailed.code}). The next judgement of \`REVIEW\` or \`ALERT\` opens another.`,
+    description: `The text becomes the last note of the review. A closed review cannot be closed again (${ERRORS.validationFailed.code}). The next assessment with \`REVIEW\` or \`ALERT\` opens a new review.`,
     request: { finding: 'CHANCE', text: NOTE.text },
     response: {
       ...REVIEW,

@@ -9,12 +9,12 @@ import { SpinOutcome } from '../spins/contract.js';
 const COMBINATION_INDEX_MAX = 65_535;
 
 const nextOutcomeMembers = {
-  gameId: id('Game configuration id of a slot game'),
+  gameId: id('The `gameConfigId` of a slot game'),
   playerId: opaque("The partner's own identifier of the player"),
   combinationIndex: Type.Integer({
     minimum: 0,
     maximum: COMBINATION_INDEX_MAX,
-    description: "Place of the combination in the PAR sheet's `combinations`, from 0",
+    description: 'Index of the combination in `combinations` of the PAR sheet, starting at 0',
   }),
 };
 
@@ -45,7 +45,7 @@ export const chooseNextOutcome = endpoint(
     failure: ERRORS.internal,
   },
   {
-    description: `The player's next spin of the game that is not refused shows and pays this combination, with the mark \`"sandbox": {"forced": true}\`. It moves the balance, and is in the ledger, the history and the webhooks; it takes no outcome of the queue and is in no total, RTP or settlement. A choice stands for an hour, and replaces the one before. Accounts in production get ${ERRORS.notFound.code}.`,
+    description: `The player's next accepted spin of the game returns and pays this combination, with the mark \`"sandbox": {"forced": true}\`. The spin changes the balance, and appears in the ledger, the history and the webhooks. It takes no outcome from the queue, and no total, RTP or settlement includes it. A choice expires after an hour, and replaces the previous choice. Production accounts get ${ERRORS.notFound.code}.`,
     request: { gameId: 3, playerId: 'alice', combinationIndex: 12 },
     response: {
       gameId: 3,

@@ -5,7 +5,7 @@ import { endpoint, operatorRead } from '../contract/endpoint.js';
 
 export const SearchQuery = Type.Object({
   q: opaque(
-    'A part of a name, slug or system name, how a key begins, a number, a player as its partner names it, or the id of a spin or round',
+    'Part of a name, slug or system name; the beginning of a key; a number; the full name of a player; or the id of a spin or round',
   ),
 });
 
@@ -27,8 +27,8 @@ export const FoundPlayer = Type.Object({ partnerId: Type.Integer(), playerId: Ty
 
 export const FoundPlay = Type.Object({
   partnerId: Type.Integer(),
-  kind: Type.String({ description: '`spin` or `round`' }),
-  id: Type.String({ description: 'Its `spinId` or `roundId`' }),
+  kind: Type.String({ description: 'Kind of the match: `spin` or `round`' }),
+  id: Type.String({ description: 'The `spinId` or `roundId` of the match' }),
 });
 
 export const FoundKey = Type.Object({
@@ -44,14 +44,18 @@ export const Found = Type.Object(
   {
     partners: Type.Array(FoundPartner),
     games: Type.Array(FoundGame),
-    players: Type.Array(FoundPlayer, { description: 'Called exactly so, at the newest 50 partners' }),
+    players: Type.Array(FoundPlayer, {
+      description: 'Players with exactly this name, at the newest 50 partners',
+    }),
     plays: Type.Array(FoundPlay),
-    keys: Type.Array(FoundKey, { description: 'By a part of the name, or by how they begin' }),
+    keys: Type.Array(FoundKey, {
+      description: 'Keys with a matching part of the name, or a matching beginning',
+    }),
     operators: Type.Array(FoundOperator, {
-      description: 'By a part of the name, or by how their key begins',
+      description: 'Operators with a matching part of the name, or a matching beginning of the key',
     }),
   },
-  { description: 'At most 10 of each' },
+  { description: 'At most 10 matches of each kind' },
 );
 
 export const search = endpoint(
@@ -60,15 +64,14 @@ export const search = endpoint(
     path: '/search',
     operationId: 'search',
     tag: 'Service',
-    summary:
-      'Partners, games, players, spins, rounds and keys by a part of a name, how a key begins, or by id',
+    summary: 'Search for partners, games, players, spins, rounds and keys',
     query: SearchQuery,
     response: Found,
     errors: [],
   },
   {
     description:
-      'At most 10 of each. A player is found by its whole name only, at the newest 50 partners; `slug/player` names one of any partner. Of a text that begins as keys do, only so much is looked at as is kept of keys.',
+      'Returns at most 10 matches of each kind. Players are found only by their full name, and only at the newest 50 partners; `slug/player` finds a player of any partner. A search for a key compares only its stored prefix.',
     response: {
       partners: [{ partnerId: 2, slug: 'acme', name: 'Acme Games' }],
       games: [

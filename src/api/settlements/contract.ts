@@ -19,26 +19,29 @@ const REVISION = Type.Integer({ minimum: 1, maximum: ID_MAX });
 
 /** Query of a report: the revision to read, acknowledge or dispute. */
 export const ReadRevision = Type.Object({
-  revision: Type.Optional({ ...REVISION, description: 'Absent: the newest' }),
+  revision: Type.Optional({
+    ...REVISION,
+    description: 'Revision of the report. Default: the newest revision.',
+  }),
   escapeFormulas,
 });
 
 export const JudgedRevision = Type.Object({
   revision: Type.Optional({
     ...REVISION,
-    description: `The revision that was read: where a newer one was made since, nothing is changed (${ERRORS.reportStatus.code}). Absent: the newest`,
+    description: `Revision that you have read. If a newer revision exists, nothing changes (${ERRORS.reportStatus.code}). Default: the newest revision.`,
   }),
 });
 
 const standing = Type.Optional({
   ...REVISION,
-  description: `The revision that was read: where it is not the newest, nothing is changed (${ERRORS.reportStatus.code})`,
+  description: `Revision that you have read. If it is not the newest revision, nothing changes (${ERRORS.reportStatus.code}).`,
 });
 
 export const AcknowledgeBody = Type.Object({ revision: standing });
 
 export const DisputeBody = Type.Object({
-  reason: Type.String({ pattern: REASON_PATTERN, description: 'What is wrong' }),
+  reason: Type.String({ pattern: REASON_PATTERN, description: 'Reason for the dispute' }),
   revision: standing,
 });
 
@@ -110,7 +113,7 @@ export const listSettlements = endpoint(
     path: '/settlements',
     operationId: 'listSettlements',
     tag: 'Settlements',
-    summary: 'The settlement reports, newest first, the newest revision of each day',
+    summary: 'List the settlement reports of all days, newest first',
     scope: 'partner',
     query: Page,
     status: 200,
@@ -120,7 +123,7 @@ export const listSettlements = endpoint(
     failure: ERRORS.internal,
   },
   {
-    description: 'Lists the newest revision of each day, the newest day first.',
+    description: 'Lists the newest revision of each report, newest day first.',
     response: { reports: [REPORT], page: 1, limit: 20, total: 1 },
   },
 );
@@ -132,7 +135,7 @@ export const getSettlement = endpoint(
     params: { date: PATH.reportDate },
     operationId: 'getSettlement',
     tag: 'Settlements',
-    summary: 'The settlement report of a UTC day; with `Accept: text/csv` its breakdown by game',
+    summary: 'Get the settlement report of a UTC day (CSV with `Accept: text/csv`)',
     scope: 'partner',
     query: ReadRevision,
     status: 200,
@@ -144,7 +147,7 @@ export const getSettlement = endpoint(
   },
   {
     description:
-      'Returns the report of a UTC day. `integrityHash` is the SHA-256 of its canonical JSON (RFC 8785), and `previousHash` chains it to the report before. With `Accept: text/csv` the answer is the breakdown by game as CSV.',
+      'Returns the report of a UTC day. `integrityHash` is the SHA-256 of its canonical JSON (RFC 8785), and `previousHash` links it to the previous report. With `Accept: text/csv` the response is the breakdown by game as CSV.',
     response: REPORT,
     csv: 'gameConfigId,configName,displayName,gameType,spins,wageredUsd,paidOutUsd,ggrUsd,actualRtp,certifiedRtp,communityBonusUsd\r\n3,"CLASSIC_THREE","Classic Three","slot",1,0.25,0.5,-0.25,2,0.925,0\r\n',
   },
@@ -157,7 +160,7 @@ export const acknowledgeSettlement = endpoint(
     params: { date: PATH.reportDate },
     operationId: 'acknowledgeSettlement',
     tag: 'Settlements',
-    summary: 'Acknowledge the newest revision of a report, for good',
+    summary: 'Acknowledge the newest revision of a report permanently',
     scope: 'partner',
     body: AcknowledgeBody,
     isBodyOptional: true,
@@ -170,7 +173,7 @@ export const acknowledgeSettlement = endpoint(
   },
   {
     description:
-      'Agrees with a report. An acknowledged report never changes. Give the `revision` that was read, so that a newer one is not acknowledged unread.',
+      'Accepts a report. An acknowledged report never changes. Send the `revision` that you have read, so that you do not acknowledge a newer revision unread.',
     request: { revision: 1 },
     response: { ...REPORT, reportStatus: 'ACKNOWLEDGED', acknowledgedAt: '2026-11-22T09:30:00.084Z' },
   },
@@ -183,7 +186,7 @@ export const disputeSettlement = endpoint(
     params: { date: PATH.reportDate },
     operationId: 'disputeSettlement',
     tag: 'Settlements',
-    summary: 'Dispute the newest revision of a report; the operator answers with a new one',
+    summary: 'Dispute the newest revision of a report',
     scope: 'partner',
     body: DisputeBody,
     query: JudgedRevision,
@@ -194,7 +197,7 @@ export const disputeSettlement = endpoint(
     failure: ERRORS.internal,
   },
   {
-    description: 'Disagrees with a report. The operator looks into it and issues a new revision.',
+    description: 'Rejects a report. The operator investigates and issues a new revision.',
     request: { reason: DISPUTE_REASON },
     response: {
       ...REPORT,
@@ -213,8 +216,7 @@ export const makeSettlement = endpoint(
     query: ReasonQuery,
     operationId: 'makeSettlement',
     tag: 'Settlements',
-    summary:
-      'Make the report of a day now, or a new revision of it; PENDING where not all of the day is in the ledger yet',
+    summary: 'Make the settlement report of a day, or a new revision of it',
     scope: 'operator',
     status: 201,
     response: SettlementReport,
@@ -230,7 +232,7 @@ export const makeSettlement = endpoint(
   },
   {
     description:
-      'Makes the report of a UTC day now, or a new revision of it. Reports are made every night without this call; after a dispute, a revision with a `reason` answers it. Without a reason the dispute stays open.',
+      'Makes the report of a UTC day now, or a new revision of it. Reports are made every night without this call. The report is PENDING until the whole day is in the ledger. After a dispute, a revision with a `reason` resolves it. Without a reason the dispute stays open.',
     response: { ...REPORT, revision: 2 },
   },
 );
@@ -241,11 +243,14 @@ export const getPartnerSettlement = endpoint(
     operationId: 'getPartnerSettlement',
     path: '/partners/{id}/settlements/{date}',
     params: { id: PATH.partnerId, date: PATH.reportDate },
-    summary: "The settlement report of a partner's day, any revision of it",
+    summary: "Get the settlement report of a partner's day, in any revision",
     scope: 'operator',
     errors: [...getSettlement.errors, ERRORS.partnerNotFound],
   },
-  { ...getSettlement.shown, description: 'As its partner reads it; `revision` asks for an earlier one.' },
+  {
+    ...getSettlement.shown,
+    description: 'Returns the report as its partner reads it. `revision` selects an earlier revision.',
+  },
 );
 
 export const SettlementsQuery = Type.Object({
@@ -253,7 +258,8 @@ export const SettlementsQuery = Type.Object({
   status: Type.Optional(
     Type.String({
       pattern: '^(PENDING|GENERATED|ACKNOWLEDGED|DISPUTED)$',
-      description: '`PENDING`, `GENERATED`, `ACKNOWLEDGED` or `DISPUTED`; absent: all',
+      description:
+        'Only reports with this status: `PENDING`, `GENERATED`, `ACKNOWLEDGED` or `DISPUTED`. Default: all.',
     }),
   ),
 });
@@ -265,7 +271,7 @@ export const ListedSettlement = Type.Object({
   revision: Type.Integer(),
   reportStatus: ReportStatus,
   totalSpins: Type.Integer(),
-  ggrUsd: usd('Gross gaming revenue: wagered − paid out'),
+  ggrUsd: usd('Gross gaming revenue in USD: wagers − payouts'),
   disputeReason: nullable(Type.String()),
 });
 
@@ -277,7 +283,7 @@ export const listAllSettlements = endpoint(
     path: '/settlements',
     operationId: 'listAllSettlements',
     tag: 'Settlements',
-    summary: 'The newest revision of the settlement reports of all partners, newest day first',
+    summary: 'List the newest revision of the settlement reports of all partners, newest day first',
     scope: 'operator',
     query: SettlementsQuery,
     status: 200,
@@ -287,7 +293,7 @@ export const listAllSettlements = endpoint(
     failure: ERRORS.internal,
   },
   {
-    description: 'A report that is disputed waits for a new revision, which `makeSettlement` makes.',
+    description: 'A disputed report needs a new revision, which `makeSettlement` makes.',
     response: {
       reports: [
         {

@@ -19,15 +19,15 @@ import { RAFFLE_SPIN, SLOT_HISTORY, SLOT_SPIN, STATEMENT_ENTRY, TOLD_BONUS } fro
 import { SPIN_CSV_EXAMPLE } from '../contract/spinCsv.js';
 
 export const SpinBody = Type.Object({
-  gameId: id('Game configuration id'),
+  gameId: id('The `gameConfigId` of the game'),
   playerId: opaque("The partner's own identifier of the player"),
-  wagerUsd: usd("The game's fixed wager"),
-  requestId: Type.Optional(opaque('Idempotency key; binds for 24 hours at least')),
+  wagerUsd: usd("The game's fixed wager, in USD"),
+  requestId: Type.Optional(opaque('Idempotency key, valid for at least 24 hours')),
 });
 
 export const CelebrationTier = choice(
   ['none', 'small', 'medium', 'large', 'jackpot'],
-  'How loudly the win is shown',
+  'Intensity of the celebration of a win',
 );
 
 export const ReelSymbol = Type.Object({
@@ -44,7 +44,7 @@ export const AnimationHints = Type.Object({
 
 export const SlotPresentation = Type.Object({
   type: Type.Literal('slot'),
-  comboString: Type.String({ description: 'Symbol displays joined by |' }),
+  comboString: Type.String({ description: 'Displays of the symbols, joined by |' }),
   reelSymbols: Type.Array(ReelSymbol),
   reelStops: Type.Array(Type.Integer()),
   animationHints: AnimationHints,
@@ -58,16 +58,18 @@ export const RafflePresentation = Type.Object({
 });
 
 export const Presentation = Type.Union([SlotPresentation, RafflePresentation], {
-  description: 'What the player sees; `type` tells the kind of game',
+  description: 'Presentation of the outcome to the player. `type` identifies the kind of game.',
 });
 
 export const PlayerBalance = Type.Object({
-  balanceUsd: usd('Balance of the player after wager, payout and the share of a bonus that it fired'),
+  balanceUsd: usd(
+    'Balance of the player in USD, after the wager, the payout and the share of a bonus that the spin triggered',
+  ),
 });
 
 export const SpinOutcome = Type.Object({
-  prizeTier: Type.Integer({ minimum: 0, maximum: 6, description: '0 = no win' }),
-  payoutUsd: usd('Win, the authoritative financial result'),
+  prizeTier: Type.Integer({ minimum: 0, maximum: 6, description: 'Tier of the prize; 0 if nothing was won' }),
+  payoutUsd: usd('Payout of the spin, in USD. This is the authoritative financial result.'),
   isBonusTrigger: Type.Boolean(),
 });
 
@@ -78,7 +80,7 @@ const spinMembers = {
   balance: PlayerBalance,
   communityBonus: nullable(CommunityBonus),
   sandbox: SandboxMark,
-  requestId: Type.Optional(Type.String({ description: 'As sent' })),
+  requestId: Type.Optional(Type.String({ description: 'The `requestId` of the request' })),
 };
 
 export const SpinResponse = Type.Object(spinMembers);
@@ -88,11 +90,15 @@ const historyMembers = {
   ...spinMembers,
   createdAt: timestamp(),
   gameId: Type.Integer(),
-  wagerUsd: usd('What the spin cost'),
-  balanceBeforeUsd: usd('Balance of the player before the spin'),
-  balanceAfterUsd: usd('`balance.balanceUsd`: before − wager + payout + the share of a bonus that it fired'),
+  wagerUsd: usd('Wager of the spin, in USD'),
+  balanceBeforeUsd: usd('Balance of the player before the spin, in USD'),
+  balanceAfterUsd: usd(
+    'Equal to `balance.balanceUsd`: balance before − wager + payout + share of a bonus that the spin triggered',
+  ),
   outcomeIndex: nullable(
-    Type.Integer({ description: "Place in the game's sequence of outcomes; null where a tester chose it" }),
+    Type.Integer({
+      description: "Index in the game's sequence of outcomes; null if a tester chose the outcome",
+    }),
   ),
 };
 
@@ -102,28 +108,40 @@ export const PlayerSpin = Type.Object(historyMembers);
 
 /** Query of the spins by time. */
 export const SpinFeedQuery = Type.Object({
-  from: Type.Optional(Type.String({ format: 'date-time', description: 'RFC 3339 time: spins from then on' })),
-  to: Type.Optional(Type.String({ format: 'date-time', description: 'RFC 3339 time: spins before' })),
+  from: Type.Optional(
+    Type.String({ format: 'date-time', description: 'Only spins from this RFC 3339 time on' }),
+  ),
+  to: Type.Optional(
+    Type.String({ format: 'date-time', description: 'Only spins before this RFC 3339 time' }),
+  ),
   gameId: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: ID_MAX, description: 'Spins of this game only' }),
+    Type.Integer({ minimum: 1, maximum: ID_MAX, description: 'Only spins of this game' }),
   ),
-  playerId: Type.Optional(opaque('Spins of this player only')),
+  playerId: Type.Optional(opaque('Only spins of this player')),
   cursor: Type.Optional(
-    Type.String({ description: 'A `nextCursor`, or the `spinId` of a spin: spins after it' }),
+    Type.String({ description: 'Only spins after this position: a `nextCursor`, or the `spinId` of a spin' }),
   ),
-  limit: Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Spins in an answer' }),
+  limit: Type.Integer({
+    minimum: 1,
+    maximum: 100,
+    default: 20,
+    description: 'Maximum number of spins in a response',
+  }),
   escapeFormulas,
 });
 
 export const SpinFeed = Type.Object({
   spins: Type.Array(SpinRecord),
   nextCursor: nullable(
-    Type.String({ description: 'For `cursor`; null: the ledger has no more of the range' }),
+    Type.String({
+      description: 'Value of `cursor` for the next page; null if the ledger has no more spins of the range',
+    }),
   ),
   completeFrom: Type.Optional(
     Type.String({
       format: 'date-time',
-      description: 'Spins before it were archived and are no longer kept; absent while none were',
+      description:
+        'Time from which all spins are available. Earlier spins were archived and removed. Absent if none were removed.',
     }),
   ),
 });
@@ -137,7 +155,7 @@ export const getSpin = endpoint(
     params: { spinId: PATH.spinId },
     operationId: 'getSpin',
     tag: 'Spins',
-    summary: 'A spin, as it was answered',
+    summary: 'Get a spin with its original response',
     scope: 'partner',
     status: 200,
     response: SpinRecord,
@@ -147,7 +165,7 @@ export const getSpin = endpoint(
   },
   {
     description:
-      'Returns the original response of a spin, with its time, game, player, wager, the balances before and after, and its place in the sequence of its game.',
+      'Returns the original response to a spin, with its time, game, player, wager, the balances before and after, and its index in the sequence of its game.',
     response: { ...SLOT_HISTORY, playerId: 'alice' },
   },
 );
@@ -158,8 +176,7 @@ export const listSpins = endpoint(
     path: '/spins',
     operationId: 'listSpins',
     tag: 'Spins',
-    summary:
-      'The spins of the account by time, oldest first; with `Accept: text/csv` all of the range at once',
+    summary: "List the account's spins by time, oldest first (CSV with `Accept: text/csv`)",
     scope: 'partner',
     query: SpinFeedQuery,
     status: 200,
@@ -171,7 +188,7 @@ export const listSpins = endpoint(
   },
   {
     description:
-      'A page may have fewer spins than `limit`, even none, while `nextCursor` is not null. Whatever is spun meanwhile, no spin is skipped or repeated. To follow the ledger, ask again with the `spinId` of the last spin as `cursor`. Once days were archived and dropped, `completeFrom` (of CSV the header `X-Complete-From`) says from when on all spins are kept.',
+      'A page may have fewer spins than `limit`, even none, while `nextCursor` is not null. New spins never cause a spin to be skipped or repeated. To follow the ledger, send the `spinId` of the last spin as `cursor`. CSV has all spins of the range. After days were archived and dropped, `completeFrom` (in CSV the header `X-Complete-From`) is the time from which all spins are available.',
     response: {
       spins: [{ ...SLOT_HISTORY, playerId: 'alice' }],
       nextCursor: null,
@@ -186,7 +203,7 @@ export const spin = endpoint(
     path: '/spin',
     operationId: 'spin',
     tag: 'Spins',
-    summary: "Spin a game once for a player: the next outcome of the game's queue is dealt",
+    summary: 'Spin a game once for a player',
     scope: 'partner',
     bodyLimit: 4096,
     window: 'spin',
@@ -212,7 +229,7 @@ export const spin = endpoint(
     failure: ERRORS.spinFailed,
   },
   {
-    description: `Books the wager, deals the next outcome of the game, books the payout and answers, in one atomic step. Send a \`requestId\` of your own with each spin. If no answer arrives, or ${ERRORS.spinInProgress.code} does, send the same request with the same \`requestId\`: the answer has the same bytes and the header \`Idempotent-Replayed: true\`. After ${ERRORS.spinFailed.code}, ${ERRORS.fundingUnavailable.code} and ${ERRORS.noBlockServable.code} the spin did not happen and the \`requestId\` is not bound: send it again. Change the \`requestId\` only if every attempt with it was answered.`,
+    description: `Charges the wager, deals the next outcome of the game, credits the payout and responds, in one atomic step. Send a new \`requestId\` with each spin. If no response arrives, or the response is ${ERRORS.spinInProgress.code}, send the same request with the same \`requestId\`: its response has the same bytes and the header \`Idempotent-Replayed: true\`. After ${ERRORS.spinFailed.code}, ${ERRORS.fundingUnavailable.code} and ${ERRORS.noBlockServable.code} the spin did not happen and the \`requestId\` is not bound, so send the request again. Change the \`requestId\` only if every attempt with it was answered.`,
     request: {
       gameId: 3,
       playerId: 'alice',
@@ -230,29 +247,31 @@ export const spin = endpoint(
 
 export const StatementEntry = Type.Object({
   entryId: Type.String(),
-  kind: Type.String({ description: 'Such as spin, opening, adjustment' }),
+  kind: Type.String({ description: 'Kind of the entry, such as spin, opening or adjustment' }),
   createdAt: timestamp(),
   gameId: nullable(Type.Integer()),
-  wagerUsd: usd('Taken from the player'),
-  creditUsd: usd('Given to the player'),
-  balanceUsd: usd('Balance after it'),
+  wagerUsd: usd('Amount taken from the player, in USD'),
+  creditUsd: usd('Amount given to the player, in USD'),
+  balanceUsd: usd('Balance of the player after the entry, in USD'),
   requestId: nullable(Type.String()),
-  spinId: nullable(Type.String({ description: 'Of a spin' })),
+  spinId: nullable(Type.String({ description: 'Id of the spin; null for other kinds of entries' })),
 });
 
 export const SpinBlock = Type.Object({
   fromIndex: Type.Integer(),
-  toIndex: Type.Integer({ description: 'The index after its last' }),
-  commitment: Type.String({ description: 'Written down before its first outcome was dealt' }),
+  toIndex: Type.Integer({ description: 'Index after the last outcome of the block' }),
+  commitment: Type.String({
+    description: 'Commitment to the block, recorded before its first outcome was dealt',
+  }),
   createdAt: timestamp(),
 });
 
 export const LedgerRecord = Type.Object({
   ...StatementEntry.properties,
   cell: Type.Integer(),
-  previousEntryId: Type.String({ description: "The player's entry before" }),
+  previousEntryId: Type.String({ description: "Id of the player's previous entry" }),
   outcomeIndex: nullable(
-    Type.Integer({ description: "Place in the game's sequence of outcomes; null: a forced spin has none" }),
+    Type.Integer({ description: "Index in the game's sequence of outcomes; null for a forced spin" }),
   ),
   outcomeCode: Type.Integer({ description: "Number of the outcome in the game's mathematics" }),
 });
@@ -271,7 +290,7 @@ export const showSpin = endpoint(
     params: { spinId: PATH.spinId },
     operationId: 'showSpin',
     tag: 'Spins',
-    summary: "A spin of any partner's: its answer, its ledger entry, the block it was sealed in",
+    summary: 'Get a spin of any partner with its response, ledger entry and block',
     scope: 'operator',
     status: 200,
     response: OperatorSpin,
@@ -281,7 +300,7 @@ export const showSpin = endpoint(
   },
   {
     description:
-      'Also shows the place of the outcome in its game, and the commitment to the block that had it: written down before the first outcome of the block was dealt.',
+      'Returns the spin with the index of its outcome in the game, and the commitment to the block of the outcome. The commitment was recorded before the first outcome of the block was dealt.',
     response: {
       partnerId: 2,
       spin: getSpin.shown.response,

@@ -5,8 +5,8 @@ import { endpoint, operatorRead } from '../contract/endpoint.js';
 
 export const trafficMembers = {
   spins: Type.Integer(),
-  wageredUsd: usd('Sum of the wagers'),
-  paidOutUsd: usd('Sum of the payouts'),
+  wageredUsd: usd('Sum of the wagers, in USD'),
+  paidOutUsd: usd('Sum of the payouts, in USD'),
 };
 
 export const GameDay = Type.Object({
@@ -15,12 +15,17 @@ export const GameDay = Type.Object({
 });
 
 export const TrafficQuery = Type.Object({
-  days: Type.Integer({ minimum: 1, maximum: 400, default: 14, description: 'Up to and with today' }),
+  days: Type.Integer({
+    minimum: 1,
+    maximum: 400,
+    default: 14,
+    description: 'Number of days, including today',
+  }),
   ...partnerFilter,
 });
 
 export const TrafficDays = Type.Object({
-  days: Type.Array(GameDay, { description: 'Oldest first; a day without a play is there with zeros' }),
+  days: Type.Array(GameDay, { description: 'Days, oldest first. A day without plays has zeros.' }),
 });
 
 export const TrafficHoursQuery = Type.Object({
@@ -28,19 +33,19 @@ export const TrafficHoursQuery = Type.Object({
     minimum: 1,
     maximum: 840,
     default: 48,
-    description: 'Up to and with the current one',
+    description: 'Number of hours, including the current hour',
   }),
   ...partnerFilter,
 });
 
 export const TrafficHour = Type.Object({
-  hour: Type.String({ format: 'date-time', description: 'When it begins' }),
+  hour: Type.String({ format: 'date-time', description: 'Start of the hour' }),
   ...trafficMembers,
 });
 
 export const TrafficHours = Type.Object({
   hours: Type.Array(TrafficHour, {
-    description: 'Oldest first, from the first hour that is kept; an hour without a play is there with zeros',
+    description: 'Hours, oldest first, from the first stored hour on. An hour without plays has zeros.',
   }),
 });
 
@@ -50,14 +55,15 @@ export const listTraffic = endpoint(
     path: '/traffic',
     operationId: 'listTraffic',
     tag: 'Service',
-    summary: 'Plays, wagers and payouts by UTC day, of all partners or of one',
+    summary: 'List plays, wagers and payouts by UTC day, for all partners or one partner',
     query: TrafficQuery,
     response: TrafficDays,
     hasSums: true,
     errors: [],
   },
   {
-    description: 'What the ledger has. Days that were dropped from Postgres are there, too.',
+    description:
+      'Returns the totals of each day in the ledger, including days that were dropped from Postgres.',
     response: { days: [{ day: '2026-11-22', spins: 48210, wageredUsd: 12052.5, paidOutUsd: 11390.25 }] },
   },
 );
@@ -68,7 +74,7 @@ export const listTrafficHours = endpoint(
     path: '/traffic/hours',
     operationId: 'listTrafficHours',
     tag: 'Service',
-    summary: 'Plays, wagers and payouts by UTC hour, of all partners or of one',
+    summary: 'List plays, wagers and payouts by UTC hour, for all partners or one partner',
     query: TrafficHoursQuery,
     response: TrafficHours,
     hasSums: true,
@@ -76,7 +82,7 @@ export const listTrafficHours = endpoint(
   },
   {
     description:
-      'What the ledger grew by in each hour, to within a minute: what is booked late, such as after a recovery, counts where it is booked. Hours are kept for 35 days.',
+      'Returns the growth of the ledger in each hour, accurate to a minute. Entries that are committed late, for example after a recovery, count in the hour of their commit. Hours are kept for 35 days.',
     response: {
       hours: [{ hour: '2026-11-22T04:00:00.000Z', spins: 2410, wageredUsd: 602.5, paidOutUsd: 571.25 }],
     },

@@ -11,12 +11,13 @@ export const VersionResponse = Type.Object({
   apiVersion: Type.String(),
   service: Type.String(),
   requestIdBindsSeconds: Type.Integer({
-    description: 'For how long the requestId of a spin or deal binds at least, seconds',
+    description:
+      'Minimum time for which a repetition of the requestId of a spin or deal gets the original response, in seconds',
   }),
   manifest: nullable(
     Type.String({
       description:
-        "SHA-256 of the list of the program's files, hexadecimal: the build that answers; null where there is no list",
+        'SHA-256 of the build manifest, hexadecimal. It identifies the build of the process that answers; null if there is no manifest.',
     }),
   ),
 });
@@ -29,18 +30,30 @@ const MIGRATION_URL_PATTERN = '^https?://[!#-;=?-~]{1,2000}$';
 const VERSION_PATTERN = '^v[1-9][0-9]{0,3}$';
 
 export const DeprecateBody = Type.Object({
-  sunsetAt: Type.String({ description: 'RFC 3339 time from which on the version answers 410' }),
-  deprecatedAt: Type.Optional(Type.String({ description: 'RFC 3339 time, not in the past; now by default' })),
+  sunsetAt: Type.String({ description: 'RFC 3339 time from which the version answers with status 410' }),
+  deprecatedAt: Type.Optional(
+    Type.String({
+      description: 'RFC 3339 time from which the version is deprecated, not in the past. Default: now.',
+    }),
+  ),
   successor: Type.Optional(
-    nullable(Type.String({ pattern: VERSION_PATTERN, description: 'Version that takes its place' })),
+    nullable(Type.String({ pattern: VERSION_PATTERN, description: 'Version that replaces this version' })),
   ),
   migrationUrl: Type.Optional(
-    nullable(Type.String({ pattern: MIGRATION_URL_PATTERN, description: 'A page that says how to move' })),
+    nullable(
+      Type.String({
+        pattern: MIGRATION_URL_PATTERN,
+        description: 'URL of a page that explains how to migrate',
+      }),
+    ),
   ),
   reason: Type.Optional(AUDIT_REASON),
 });
 
-export const ApiVersionStatus = choice(['ACTIVE', 'DEPRECATED', 'SUNSET'], 'SUNSET: it answers 410');
+export const ApiVersionStatus = choice(
+  ['ACTIVE', 'DEPRECATED', 'SUNSET'],
+  '`SUNSET`: the version answers with status 410',
+);
 
 const versionMembers = {
   version: Type.String(),
@@ -55,7 +68,9 @@ export const ApiVersion = Type.Object(versionMembers);
 
 export const ListedApiVersion = Type.Object({
   ...versionMembers,
-  partners: Type.Array(ApiVersionUse, { description: 'Partners that have used it, the latest first' }),
+  partners: Type.Array(ApiVersionUse, {
+    description: 'Partners that have used the version, latest use first',
+  }),
 });
 
 export const ApiVersionList = Type.Object({ versions: Type.Array(ListedApiVersion) });
@@ -77,7 +92,7 @@ export const listApiVersions = endpoint(
     path: '/api-versions',
     operationId: 'listApiVersions',
     tag: 'API versions',
-    summary: 'The versions of the partner API, and which partners use them',
+    summary: 'List the versions of the partner API and the partners that use them',
     scope: 'operator',
     status: 200,
     response: ApiVersionList,
@@ -85,7 +100,7 @@ export const listApiVersions = endpoint(
     failure: ERRORS.internal,
   },
   {
-    description: 'Shows when each version of the partner API ends and which partners still used it.',
+    description: 'Lists when each version of the partner API ends, and which partners have recently used it.',
     response: {
       versions: [
         {
@@ -104,7 +119,7 @@ export const deprecateApiVersion = endpoint(
     params: { version: PATH.apiVersion },
     operationId: 'deprecateApiVersion',
     tag: 'API versions',
-    summary: 'Announce when a version of the partner API ends, or move its end later',
+    summary: 'Announce or postpone the end of a version of the partner API',
     scope: 'operator',
     body: DeprecateBody,
     status: 200,
@@ -114,7 +129,7 @@ export const deprecateApiVersion = endpoint(
   },
   {
     description:
-      'From now on every answer of the version has the headers Deprecation, Sunset and Link; after the sunset it answers 410. Every active webhook gets `api.version.deprecated`, now and 30, 7 and 1 days before the sunset.',
+      'From now on every response of the version has the headers Deprecation, Sunset and Link. After the sunset the version answers with status 410. Every active webhook gets `api.version.deprecated` now, and again 30 days, 7 days and 1 day before the sunset.',
     request: {
       sunsetAt: '2028-01-01T00:00:00Z',
       successor: 'v2',
@@ -130,7 +145,7 @@ export const getVersion = endpoint(
     path: '/version',
     operationId: 'getVersion',
     tag: 'Service',
-    summary: 'Version of the API',
+    summary: 'Get the version of the API',
     scope: 'partner',
     status: 200,
     response: VersionResponse,
@@ -138,7 +153,7 @@ export const getVersion = endpoint(
     failure: ERRORS.internal,
   },
   {
-    description: 'A small request for trying out a key: it changes nothing.',
+    description: 'Use this small request to try out a key. It changes nothing.',
     response: {
       version: API_VERSION,
       apiVersion: 'v1',

@@ -11,7 +11,7 @@ import { LISTED_WEBHOOK, WEBHOOK } from '../contract/examples.js';
 export const WebhookEvent = choice(EVENT_TYPES);
 
 const WEBHOOK_URL = Type.String({
-  description: 'A public https address; in the sandbox also http://localhost on any port',
+  description: 'Public https address. Sandbox accounts may also use http://localhost on any port.',
 });
 
 export const WebhookBody = Type.Object({
@@ -23,7 +23,7 @@ export type WebhookBody = Static<typeof WebhookBody>;
 
 export const WebhookRegistered = Type.Object({
   ...webhookMembers,
-  secret: Type.String({ description: 'Signs the deliveries; shown this once' }),
+  secret: Type.String({ description: 'Secret that signs the deliveries, shown only in this response' }),
 });
 
 export const WebhookPatch = Type.Partial(
@@ -32,7 +32,9 @@ export const WebhookPatch = Type.Partial(
 
 export const RotatedSecret = Type.Object({
   id: Type.Integer(),
-  secret: Type.String({ description: 'Signs the deliveries from now on; shown this once' }),
+  secret: Type.String({
+    description: 'Secret that signs the deliveries from now on, shown only in this response',
+  }),
   previousSecretExpiresAt: timestamp(),
 });
 
@@ -41,8 +43,13 @@ export const TestBody = Type.Object({ event: WebhookEvent });
 export const TestSent = Type.Object({ eventId: Type.String(), deliveryId: Type.String() });
 
 export const EventFeedQuery = Type.Object({
-  after: Type.Optional(Type.String({ description: 'Id of an event: those after it' })),
-  limit: Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Events in an answer' }),
+  after: Type.Optional(Type.String({ description: 'Id of an event. The response has the events after it.' })),
+  limit: Type.Integer({
+    minimum: 1,
+    maximum: 100,
+    default: 20,
+    description: 'Number of events in a response',
+  }),
 });
 
 export const listedWebhookMembers = { ...webhookMembers, health: EndpointHealth };
@@ -57,26 +64,31 @@ export const DeliveryPage = Type.Object({
 });
 
 export const Event = Type.Union(Object.values(EVENTS), {
-  description: 'What is sent to webhooks; `event` tells which',
+  description: 'Event that is sent to webhooks. `event` identifies its type.',
 });
 
 export const FeedEvent = Type.Union([...Object.values(EVENTS), GameStatusChanged], {
-  description: 'What the feed of events shows; `event` tells which',
+  description: 'Event in the event feed. `event` identifies its type.',
 });
 
 export const EventFeed = Type.Object({
   events: Type.Array(FeedEvent),
   nextCursor: nullable(
-    Type.String({ description: 'Id of the last event for `after`; null: there are no more' }),
+    Type.String({
+      description:
+        'Value of `after` for the next page: the id of the last event. Null if there are no more events.',
+    }),
   ),
 });
 
 export const ResendBody = Type.Object({
-  since: Type.String({ description: 'RFC 3339 time: deliveries that have failed since are sent again' }),
+  since: Type.String({
+    description: 'RFC 3339 time. Deliveries that have failed since this time are sent again.',
+  }),
 });
 
 export const Resent = Type.Object({
-  resent: Type.Integer({ description: 'Deliveries that are sent again' }),
+  resent: Type.Integer({ description: 'Number of deliveries that are sent again' }),
 });
 
 /** Example text only: all bytes of this secret are 0. */
@@ -89,7 +101,7 @@ export const listEvents = endpoint(
     path: '/events',
     operationId: 'listEvents',
     tag: 'Webhooks',
-    summary: 'The events of the account of the last 30 days, the oldest first',
+    summary: "List the account's events of the last 30 days, oldest first",
     scope: 'partner',
     query: EventFeedQuery,
     status: 200,
@@ -100,7 +112,7 @@ export const listEvents = endpoint(
   },
   {
     description:
-      'Whether or not a webhook subscribes to them, in the order in which they were committed: none ever appears before one that was read. Test events are not in it.',
+      'Lists all events in the order of their commits, whether or not a webhook subscribes to them. An event never appears before an event that was already read. Test events are not listed.',
     response: { events: [EVENT_REFERENCES['spin.large_win']!.body], nextCursor: null },
   },
 );
@@ -112,7 +124,7 @@ export const updateWebhook = endpoint(
     params: { id: PATH.webhookId },
     operationId: 'updateWebhook',
     tag: 'Webhooks',
-    summary: 'Change a webhook; what is not sent stays. Deliveries of one that is inactive wait',
+    summary: 'Change a webhook',
     scope: 'partner',
     body: WebhookPatch,
     ownCheck: true,
@@ -128,7 +140,7 @@ export const updateWebhook = endpoint(
   },
   {
     description:
-      'A webhook that failed for long is set inactive by the service; `isActive: true` takes it up again, and what waited is delivered.',
+      'Omitted members keep their values. Deliveries of an inactive webhook wait. The service deactivates a webhook that fails for a long time. `isActive: true` reactivates the webhook, and the waiting deliveries are sent.',
     request: { events: ['spin.large_win'] },
     response: { ...WEBHOOK, events: ['spin.large_win'] },
   },
@@ -141,7 +153,7 @@ export const rotateWebhookSecret = endpoint(
     params: { id: PATH.webhookId },
     operationId: 'rotateWebhookSecret',
     tag: 'Webhooks',
-    summary: 'Give a webhook a new secret, shown this once; the old one signs, too, for 24 hours',
+    summary: 'Replace the secret of a webhook',
     scope: 'partner',
     status: 200,
     response: RotatedSecret,
@@ -150,7 +162,7 @@ export const rotateWebhookSecret = endpoint(
   },
   {
     description:
-      'For 24 hours `webhook-signature` has two signatures, separated by a space: by the new and by the old secret. The other signature header uses the new one.',
+      'Returns the new secret, which is shown only once. For 24 hours `webhook-signature` has two signatures, separated by a space: one with the new secret and one with the old secret. The header `X-…-Signature` uses the new secret only.',
     response: { id: 1, secret: SECRET, previousSecretExpiresAt: '2026-11-23T04:14:04.260Z' },
   },
 );
@@ -162,7 +174,7 @@ export const testWebhook = endpoint(
     params: { id: PATH.webhookId },
     operationId: 'testWebhook',
     tag: 'Webhooks',
-    summary: 'Send a webhook an event with made-up data and `test: true`, whether or not it subscribes to it',
+    summary: 'Send a test event to a webhook',
     scope: 'partner',
     body: TestBody,
     ownCheck: true,
@@ -173,7 +185,7 @@ export const testWebhook = endpoint(
   },
   {
     description:
-      'The delivery is signed and repeated like any other. Read its result in the deliveries of the webhook.',
+      'Sends an event with example data and `test: true`, whether or not the webhook subscribes to it. The delivery is signed and retried like any other delivery. The list of deliveries of the webhook shows its result.',
     request: { event: 'spin.large_win' },
     response: {
       eventId: 'evt_01a201760794207154d366a13cb3032f',
@@ -189,7 +201,7 @@ export const resendOwnDelivery = endpoint(
     params: { id: PATH.webhookId, deliveryId: PATH.deliveryId },
     operationId: 'resendOwnDelivery',
     tag: 'Webhooks',
-    summary: 'Send a delivery of the webhook again, whatever became of it',
+    summary: 'Send a delivery of the webhook again, whatever its status',
     scope: 'partner',
     status: 202,
     response: Resent,
@@ -197,7 +209,7 @@ export const resendOwnDelivery = endpoint(
     failure: ERRORS.internal,
   },
   {
-    description: 'The delivery starts again with 5 attempts. It keeps its id and the id of its event.',
+    description: 'The delivery gets 5 new attempts. It keeps its id and the id of its event.',
     response: { resent: 1 },
   },
 );
@@ -208,7 +220,7 @@ export const registerWebhook = endpoint(
     path: '/webhooks',
     operationId: 'registerWebhook',
     tag: 'Webhooks',
-    summary: 'Register a URL for events; its signing secret is shown this once',
+    summary: 'Register a webhook for events',
     scope: 'partner',
     body: WebhookBody,
     ownCheck: true,
@@ -225,7 +237,7 @@ export const registerWebhook = endpoint(
   },
   {
     description:
-      'The URL must be a public https address; sandbox accounts may use `http://localhost`. The answer shows the signing secret, which is never shown again.',
+      'The URL must be a public https address; sandbox accounts may use `http://localhost`. The signing secret is shown only in this response.',
     request: { url: WEBHOOK.url, events: WEBHOOK.events },
     response: { ...WEBHOOK, secret: SECRET },
   },
@@ -237,7 +249,7 @@ export const listWebhooks = endpoint(
     path: '/webhooks',
     operationId: 'listWebhooks',
     tag: 'Webhooks',
-    summary: "List the partner's webhooks and how their receivers do, without their secrets",
+    summary: "List the partner's webhooks and the health of their receivers",
     scope: 'partner',
     status: 200,
     response: WebhookList,
@@ -246,7 +258,7 @@ export const listWebhooks = endpoint(
   },
   {
     description:
-      'Deleted webhooks are not listed. `health` says whether the receiver takes deliveries. One that fails 50 times in a row gets single attempts, at most a minute apart, until one succeeds.',
+      'Lists webhooks without their secrets. Deleted webhooks are not listed. `health` shows whether the receiver accepts deliveries. After 50 failures in a row a receiver gets single attempts, at most a minute apart, until an attempt succeeds.',
     response: { webhooks: [LISTED_WEBHOOK] },
   },
 );
@@ -258,14 +270,15 @@ export const deleteWebhook = endpoint(
     params: { id: PATH.webhookId },
     operationId: 'deleteWebhook',
     tag: 'Webhooks',
-    summary: 'Delete a webhook: it gets nothing any more',
+    summary: 'Delete a webhook',
     scope: 'partner',
     status: 204,
     errors: [ERRORS.webhookNotFound, ERRORS.webhookForeign],
     failure: ERRORS.internal,
   },
   {
-    description: 'Deliveries that wait are given up. The history of its deliveries stays with the operator.',
+    description:
+      'The webhook gets no more events, and waiting deliveries are discarded. Operators can still read the history of its deliveries.',
   },
 );
 
@@ -276,7 +289,7 @@ export const listDeliveries = endpoint(
     params: { id: PATH.webhookId },
     operationId: 'listDeliveries',
     tag: 'Webhooks',
-    summary: 'The deliveries of a webhook, newest first',
+    summary: "List a webhook's deliveries, newest first",
     scope: 'partner',
     query: Page,
     status: 200,
@@ -286,7 +299,7 @@ export const listDeliveries = endpoint(
   },
   {
     description:
-      'Shows for each delivery how often it was tried and what the last answer was. A delivery is tried 5 times, then it is `failed`.',
+      'Shows the number of attempts and the last response of each delivery. After 5 failed attempts a delivery is `failed`.',
     response: {
       deliveries: [
         {
@@ -314,7 +327,7 @@ export const resendFailed = endpoint(
     path: '/webhooks/resend',
     operationId: 'resendFailed',
     tag: 'Webhooks',
-    summary: 'Send all deliveries again that have failed since a time',
+    summary: 'Send all deliveries again that have failed since a given time',
     scope: 'operator',
     body: ResendBody,
     status: 202,
@@ -323,7 +336,7 @@ export const resendFailed = endpoint(
     failure: ERRORS.internal,
   },
   {
-    description: 'For the time after an outage of a receiver: deliveries of all partners that have failed.',
+    description: 'Use this after an outage of a receiver. It resends the failed deliveries of all partners.',
     request: { since: '2026-11-22T00:00:00Z' },
     response: { resent: 12 },
   },
@@ -336,7 +349,7 @@ export const resendDelivery = endpoint(
     params: { id: PATH.deliveryId },
     operationId: 'resendDelivery',
     tag: 'Webhooks',
-    summary: 'Send a delivery again, whatever became of it',
+    summary: 'Send a delivery again, whatever its status',
     scope: 'operator',
     status: 202,
     response: Resent,
@@ -344,7 +357,7 @@ export const resendDelivery = endpoint(
     failure: ERRORS.internal,
   },
   {
-    description: 'The delivery starts again with 5 attempts, also where it had been delivered.',
+    description: 'The delivery gets 5 new attempts, even if it was already delivered.',
     response: { resent: 1 },
   },
 );
@@ -355,11 +368,14 @@ export const listPartnerWebhooks = endpoint(
     operationId: 'listPartnerWebhooks',
     path: '/partners/{id}/webhooks',
     params: { id: PATH.partnerId },
-    summary: 'The webhooks of a partner and how their receivers do, without their secrets',
+    summary: "List a partner's webhooks and the health of their receivers",
     scope: 'operator',
     errors: [...listWebhooks.errors, ERRORS.partnerNotFound],
   },
-  { ...listWebhooks.shown, description: 'As their partner reads them.' },
+  {
+    ...listWebhooks.shown,
+    description: 'Lists the webhooks without their secrets, as their partner reads them.',
+  },
 );
 
 export const DeliveriesQuery = Type.Object({
@@ -368,7 +384,7 @@ export const DeliveriesQuery = Type.Object({
   status: Type.Optional(
     Type.String({
       pattern: '^(pending|delivered|failed)$',
-      description: '`pending`, `delivered` or `failed`; absent: `failed`',
+      description: 'Only deliveries with this status: `pending`, `delivered` or `failed`. Default: `failed`.',
     }),
   ),
 });
@@ -378,8 +394,8 @@ export const OperatorDelivery = Type.Object({
   partnerId: Type.Integer(),
   webhookId: Type.Integer(),
   url: Type.String(),
-  body: Type.String({ description: 'What is sent, as version 1 of the API has it' }),
-  lastError: nullable(Type.String({ description: 'Why the last attempt failed' })),
+  body: Type.String({ description: 'Body of the delivery, in the format of version 1 of the API' }),
+  lastError: nullable(Type.String({ description: 'Reason why the last attempt failed' })),
 });
 
 export const OperatorDeliveries = Type.Object({ deliveries: Type.Array(OperatorDelivery), ...pageMembers });
@@ -390,7 +406,7 @@ export const listAllDeliveries = endpoint(
     path: '/deliveries',
     operationId: 'listAllDeliveries',
     tag: 'Webhooks',
-    summary: 'Deliveries of all partners by status, with what is sent and why it failed',
+    summary: 'List the deliveries of all partners by status, with their bodies and errors',
     scope: 'operator',
     query: DeliveriesQuery,
     status: 200,
@@ -399,7 +415,8 @@ export const listAllDeliveries = endpoint(
     failure: ERRORS.internal,
   },
   {
-    description: 'The newest attempts first; the list reaches back over 10,000 deliveries.',
+    description:
+      'Lists deliveries by their newest attempt, newest first. Only the newest 10,000 deliveries are listed.',
     response: {
       deliveries: [
         {
