@@ -104,7 +104,9 @@ afterAll(async () => {
 });
 
 test('warns about a setting that only an earlier version had', () => {
-  expect(lines().find(({ msg }) => msg === 'ignoring settings that this version does not have')).toMatchObject({
+  expect(
+    lines().find(({ msg }) => msg === 'ignoring settings that this version does not have'),
+  ).toMatchObject({
     level: 40,
     settings: ['BATCH_MAX'],
   });
