@@ -12,7 +12,7 @@ const COUNT_MAX = 1_000_000_000;
 function count(text: string): number {
   const value = Number(text);
   if (!/^\d+$/.test(text) || value < 1 || value > COUNT_MAX)
-    throw new InvalidArgumentError(`It must be a whole number, 1 to ${COUNT_MAX}.`);
+    throw new InvalidArgumentError(`It must be a whole number from 1 to ${COUNT_MAX}.`);
   return value;
 }
 
@@ -52,16 +52,17 @@ const COLUMNS: readonly TableColumn<(typeof CAPACITY_ROWS)[number]>[] = [
 export function addCapacity(program: Command, group: string): void {
   const command = program
     .command('capacity')
-    .description('what a load needs: cores, memory, disk')
+    .description('compute the cores, memory and disk that a load needs')
     .helpGroup(group)
     .requiredOption('--spins <NUMBER>', 'spins a second', count)
-    .option('--partners <NUMBER>', 'partners that spin', count, 1)
-    .option('--players <NUMBER>', 'players of all partners', count, 100_000)
-    .option('--days <NUMBER>', 'days that the ledger keeps in Postgres', count, 30)
+    .option('--partners <NUMBER>', 'number of partners that spin', count, 1)
+    .option('--players <NUMBER>', 'number of players, of all partners together', count, 100_000)
+    .option('--days <NUMBER>', 'number of days that Postgres keeps the ledger', count, 30)
     .addHelpText(
       'after',
       `
-Computed from measured units of one machine (docs/scaling.md): measure yours by «npm run bench -- run».
+The result is computed from costs that were measured on one machine (docs/scaling.md). To measure your own machine, run
+«npm run bench -- run».
 
 Example:
   spindle capacity --spins 10000 --partners 50 --days 30`,

@@ -58,7 +58,7 @@ async function storeUrls(): Promise<StoreUrls> {
     return JSON.parse(readFileSync(join(config.dataDir, STORES_FILE), 'utf8'));
   } catch {
     throw new UsageError(
-      `Neither REDIS_URL and DATABASE_URL are set nor are there embedded stores in ${config.dataDir}`,
+      `No stores found. Set REDIS_URL and DATABASE_URL, or set DATA_DIR to the folder of embedded stores (${config.dataDir} has none).`,
     );
   }
 }
@@ -84,10 +84,10 @@ function serviceAddress(config: Config, given: string | undefined): string {
     given ?? config.SPINDLE_URL ?? startedHere(config.dataDir) ?? localUrl(config.HOST, config.PORT);
   const url = URL.canParse(address) ? new URL(address) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol)) {
-    throw new UsageError(`«${address}» is no http:// or https:// address`);
+    throw new UsageError(`«${address}» is not an http:// or https:// address`);
   }
   if (`${url.username}${url.password}${url.search}${url.hash}` !== '') {
-    throw new UsageError('The address of the service must have no user, query or fragment');
+    throw new UsageError('The address of the service must not contain a user, query or fragment');
   }
   return address;
 }
@@ -96,12 +96,13 @@ function serviceAddress(config: Config, given: string | undefined): string {
 async function openPartnerClient(options: { url?: string; keyFile: string }): Promise<PartnerClient> {
   const address = serviceAddress(await settings(), options.url);
   const key = bytesOf(options.keyFile).toString('latin1').trim();
-  if (!/^ks_[\x21-\x7e]+$/.test(key)) throw new UsageError(`${options.keyFile} has no key of a partner`);
+  if (!/^ks_[\x21-\x7e]+$/.test(key))
+    throw new UsageError(`${options.keyFile} does not contain a partner key (ks_…)`);
   return partnerClient(address, key);
 }
 
 const WHICH_SERVICE =
-  'For a service that was started on this machine set DATA_DIR to its folder, for any other SPINDLE_URL and OPERATOR_API_KEY (or give --url and --key-file)';
+  'For a service on this machine, set DATA_DIR to its folder. For any other service, set SPINDLE_URL and OPERATOR_API_KEY, or use --url and --key-file.';
 
 async function openClient(options: { url?: string; keyFile?: string }): Promise<OperatorClient> {
   const config = await settings();
@@ -114,11 +115,12 @@ async function openClient(options: { url?: string; keyFile?: string }): Promise<
       key = readFileSync(file, 'utf8').trim();
     } catch {
       throw new UsageError(
-        `No operator key: ${file} can't be read${options.keyFile === undefined ? `. ${WHICH_SERVICE}` : ''}`,
+        `Cannot read the operator key from ${file}${options.keyFile === undefined ? `. ${WHICH_SERVICE}` : ''}`,
       );
     }
   }
-  if (!/^[\x21-\x7e]+$/.test(key)) throw new UsageError('The operator key has characters that no key has');
+  if (!/^[\x21-\x7e]+$/.test(key))
+    throw new UsageError('The operator key contains invalid characters. Check the key.');
   return operatorClient(address, key, { readsAgain: true });
 }
 
@@ -128,19 +130,19 @@ const version = (): string => JSON.parse(readFileSync(join(PROJECT_ROOT, 'packag
 const pathOf = (command: Command): string =>
   command.parent?.parent ? `${pathOf(command.parent)} ${command.name()}` : command.name();
 
-const ALONE = 'Without any service or store:';
+const ALONE = 'Commands that need no service or store:';
 
 function addProofs(program: Command): void {
   const verify = program
     .command('verify-pool <FILE>')
-    .description('prove the pool of a closed raffle')
+    .description('verify the pool of a closed raffle')
     .helpGroup(ALONE)
-    .option('--commitment <HEX>', 'the commitment that was published when the pool was sealed')
+    .option('--commitment <HEX>', 'commitment that was published when the pool was sealed')
     .addHelpText(
       'after',
       `
-FILE is the answer of GET /api/partner/v1/games/GAME_ID/pool; - reads it from the standard input.
-Exit status: 0 proven, 1 not, 2 wrong usage or a file that can't be read.
+FILE is the response of GET /api/partner/v1/games/GAME_ID/pool. To read it from standard input, use - as FILE.
+Exit status: 0 if proven, 1 if not proven, 2 for wrong usage or an unreadable file.
 
 Examples:
   spindle verify-pool pool.json --commitment 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
@@ -151,16 +153,19 @@ Examples:
     });
   const verifyRound = program
     .command('verify-round <FILE_OR_ID>')
-    .description('prove the cards of a blackjack round')
+    .description('verify the cards of a blackjack round')
     .helpGroup(ALONE)
-    .option('--commitment <HEX>', 'the commitment that the deal showed')
-    .option('--archive <DIR>', 'a round whose day is archived: give its id')
+    .option('--commitment <HEX>', 'commitment that the response to the deal contained')
+    .option(
+      '--archive <DIR>',
+      'folder of the archives; the argument is then the id of a round of an archived day',
+    )
     .addHelpText(
       'after',
       `
-FILE is the answer of GET /api/play/blackjack/rounds/ROUND_ID once the round has ended; - reads the standard input.
-With --archive the round is read from the archive of its day, and its shoe from the database.
-Exit status: 0 proven, 1 not, 2 wrong usage or a file that can't be read.`,
+FILE is the response of GET /api/play/blackjack/rounds/ROUND_ID after the round has ended. To read it from standard input,
+use - as FILE. With --archive the round is read from the archive of its day, and its shoe from the database.
+Exit status: 0 if proven, 1 if not proven, 2 for wrong usage or an unreadable file.`,
     )
     .action(async (given: string) => {
       const { verifyArchivedRound, verifyRoundFile } = await import('./verifyRound.js');
@@ -175,34 +180,35 @@ Exit status: 0 proven, 1 not, 2 wrong usage or a file that can't be read.`,
 function addVerify(program: Command): void {
   const verify = program
     .command('verify [FILE]')
-    .description("verify a proof of an outcome, or a game's history")
+    .description('verify the proof of an outcome, or the history of a game')
     .helpGroup(ALONE)
-    .option('--log-key <VKEY>', "the log's public key: NAME+KEYID+KEY")
-    .option('--policy <FILE>', 'a C2SP tlog-policy file: logs, witnesses and their quorum')
-    .option('--sheet <FILE>', 'the PAR sheet as uploaded')
-    .option('--table <FILE>', "the raffle's prize table")
-    .option('--rules <FILE>', "the blackjack table's rules")
-    .option('--spin <FILE>', 'the answer to the spin, or the round')
-    .option('--label-key-file <FILE>', "file of the game's label key, hexadecimal")
+    .option('--log-key <VKEY>', 'public key of the log: NAME+KEYID+KEY')
+    .option('--policy <FILE>', 'C2SP tlog-policy file with logs, witnesses and their quorum')
+    .option('--sheet <FILE>', 'PAR sheet of the slot game, as uploaded')
+    .option('--table <FILE>', 'prize table of the raffle')
+    .option('--rules <FILE>', 'rules of the blackjack table')
+    .option('--spin <FILE>', 'response to the spin, or the round')
+    .option('--label-key-file <FILE>', 'file with the label key of the game, in hexadecimal')
     .option(
       '--seen <FILE>',
-      'a checkpoint kept from before (repeatable)',
+      'checkpoint that you saved earlier (repeatable)',
       (file: string, files: string[]) => [...files, file],
       [],
     )
-    .option('--url <URL>', 'the service whose log has the tiles that --seen needs, or the history')
-    .option('--history', 'all that the public log has of a game, in place of a proof')
-    .option('--game <ID>', 'the game', wholeNumber)
-    .option('--key-file <FILE>', 'file of a key of the partner')
-    .option('--sample <N>', 'prove so many spins of random times, too', wholeNumber, 0)
-    .option('--state <FILE>', 'keeps what was read, so that the next run reads only what is new')
+    .option('--url <URL>', 'address of the service, for --history and for the tiles that --seen needs')
+    .option('--history', 'verify all records of a game in the public log, instead of one proof')
+    .option('--game <ID>', 'id of the game, for --history', wholeNumber)
+    .option('--key-file <FILE>', 'file with an API key of the partner')
+    .option('--sample <N>', 'number of random spins to verify as well', wholeNumber, 0)
+    .option('--state <FILE>', 'file that saves the result, so that the next run reads only new records')
     .addHelpText(
       'after',
       `
-FILE is a proof (format «spindle proof v1», docs/proofs.md), or a revealed block; - reads it from the standard input.
-With --history the log's records of the game are found by its label key: each number once, indices without gap or overlap,
-what is revealed drawn again (--sheet or --table) and of the sheet's distribution, checkpoints of reports of the same log.
-Exit status: 0 proven, 1 not, 2 wrong usage or a file that can't be read.
+FILE is a proof (format «spindle proof v1», docs/proofs.md) or a revealed block. To read it from standard input, use - as FILE.
+With --history the records of the game are found by its label key. The command checks that each number occurs once, that the
+indices have no gap or overlap, that revealed blocks can be drawn again (with --sheet or --table) and fit the distribution of
+the sheet, and that settlement reports name checkpoints of the same log.
+Exit status: 0 if proven, 1 if not proven, 2 for wrong usage or an unreadable file.
 
 Examples:
   spindle verify proof.json --log-key spindle.example/log+5145b97b+AQOhB7/zzhC+HXDdGOdLwJln5NYwm6UNXx3chmQSVTG4
@@ -215,7 +221,7 @@ Examples:
         process.exitCode = await (await import('./verifyHistory.js')).verifyHistory(file, options);
         return;
       }
-      if (file === undefined) throw new UsageError('Give a proof, or --history');
+      if (file === undefined) throw new UsageError('Give the FILE of a proof, or --history');
       process.exitCode = await (await import('./verifyProof.js')).verifyProofFile(file, options);
     });
 }
@@ -223,22 +229,26 @@ Examples:
 function addWitness(program: Command): void {
   const command = program
     .command('witness')
-    .description('watch public logs and cosign them')
+    .description('run a witness that checks public logs and cosigns them')
     .helpGroup(ALONE)
-    .option('--policy <FILE>', 'a C2SP tlog-policy file that names the logs')
-    .option('--key <FILE>', "the witness's signer key: PRIVATE+KEY+NAME+KEYID+KEY")
-    .option('--state <DIR>', 'what it has cosigned; evidence of two histories')
-    .option('--listen <ADDR>', 'HOST:PORT: logs send their checkpoints there (C2SP tlog-witness)')
-    .option('--pull <URL>', "the log's prefix: ask for its checkpoints")
-    .option('--every <SECONDS>', 'how often (60)')
-    .option('--mirror <DIR>', 'keep tiles and records, too')
-    .option('--new-key <NAME>', 'make the file --key and print the public key')
+    .option('--policy <FILE>', 'C2SP tlog-policy file that names the logs')
+    .option('--key <FILE>', 'signer key of the witness: PRIVATE+KEY+NAME+KEYID+KEY')
+    .option(
+      '--state <DIR>',
+      'folder for the cosigned checkpoints, and for evidence if a log signs two histories',
+    )
+    .option('--listen <ADDR>', 'HOST:PORT that logs send their checkpoints to (C2SP tlog-witness)')
+    .option('--pull <URL>', 'URL of a log whose checkpoints are fetched')
+    .option('--every <SECONDS>', 'interval of --pull, in seconds (default: 60)')
+    .option('--mirror <DIR>', 'folder for copies of the tiles and records')
+    .option('--new-key <NAME>', 'create a key in the file of --key and print the public key')
     .addHelpText(
       'after',
       `
-Needs no store; one process for each DIR. URL has the files checkpoint and tile/…: of a Spindle it is https://HOST/log.
-Exit status: 0 it was told to end; 2 wrong usage; 3 a log has signed two histories: both notes are in DIR/evidence, and
-nothing is signed any more.
+A witness needs no store. Run one process for each DIR of --state. The URL of --pull contains the files checkpoint and tile/…;
+for a Spindle service it is https://HOST/log.
+Exit status: 0 after a stop signal; 2 for wrong usage; 3 if a log has signed two histories. In that case both notes are in
+DIR/evidence, and the witness signs nothing more.
 
 Examples:
   spindle witness --new-key witness.example/w1 --key witness.key
@@ -252,9 +262,9 @@ Examples:
 
 function programOf(): Command {
   const program = new Command('spindle')
-    .description('Runs a Spindle service, looks into its stores, and proves raffles.')
-    .option('--json', 'one JSON value instead of lines')
-    .version(`spindle ${version()}`, '-V, --version', 'the version')
+    .description('Manages a Spindle service, inspects its stores, and verifies raffles, rounds and proofs.')
+    .option('--json', 'print one JSON value instead of text')
+    .version(`spindle ${version()}`, '-V, --version', 'print the version')
     .exitOverride()
     .configureOutput({ outputError: (text, write) => write(usageFault(text)) })
     .configureHelp({
@@ -288,7 +298,7 @@ function programOf(): Command {
   addLogCommands(program, { storeUrls, settings });
   program
     .command('version', { hidden: true })
-    .description('the version of this program')
+    .description('print the version of this program')
     .action(() => {
       const json = program.opts().json === true;
       process.stdout.write(json ? `${JSON.stringify({ version: version() })}\n` : `spindle ${version()}\n`);
@@ -296,7 +306,7 @@ function programOf(): Command {
   addCompletion(program, ALONE);
   program.addHelpText(
     'after',
-    `spindle COMMAND --help has more. Exit status: 0 done, found, clean, proven; 1 refused, not found, not clean, or no answer; 2 wrong usage.`,
+    `For the options of a command, run spindle COMMAND --help. Exit status: 0 if done, found, clean or proven; 1 if refused, not found, not clean, not proven, or without a response; 2 for wrong usage.`,
   );
   return program;
 }
@@ -324,7 +334,7 @@ function asJson(error: unknown): string {
   });
 }
 
-const NO_ANSWER = 'Another address: --url, or SPINDLE_URL';
+const NO_ANSWER = 'If the address is wrong, set SPINDLE_URL or use --url';
 
 function linesBelow(error: unknown): readonly string[] {
   if (error instanceof NoAnswerError) return [NO_ANSWER];

@@ -41,7 +41,7 @@ export function wholeNumber(text: string): number {
 export function parseUsdText(text: string): string {
   const micros = decimalTextToMicros(text);
   if (micros === undefined) {
-    throw new InvalidArgumentError('It must be a decimal number of USD with at most 6 decimals.');
+    throw new InvalidArgumentError('It must be an amount in USD with at most 6 decimals, such as 12.50.');
   }
   return microsToUsdText(micros);
 }
@@ -53,7 +53,7 @@ export function parseUsdText(text: string): string {
 export function usdNumber(text: string): number {
   const number = Number(parseUsdText(text));
   if (usdToMicros(number) !== decimalTextToMicros(text)) {
-    throw new InvalidArgumentError('It has more digits than the service distinguishes.');
+    throw new InvalidArgumentError('It has more digits than the service can represent exactly.');
   }
   return number;
 }

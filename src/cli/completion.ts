@@ -21,12 +21,12 @@ export function addCompletion(program: Command, group: string): void {
   program
     .command('completion')
     .addArgument(new Argument('<SHELL>').choices(SHELLS))
-    .description('script for completion in a shell')
+    .description('print a completion script for a shell')
     .helpGroup(group)
     .addHelpText(
       'after',
       `
-The shell must find a program named ${name}: npm link makes one.
+The shell must find a program named ${name}. npm link creates it.
 
 Examples:
   source <(${name} completion bash)

@@ -17,7 +17,7 @@ const STANDARD: Terminal = { input: process.stdin, output: process.stderr };
 
 /** Adds the option `--yes` to a command that can't be undone. */
 export const withYes = (command: Command): Command =>
-  command.option('--yes', "do what can't be undone without a question");
+  command.option('--yes', 'skip the confirmation of irreversible commands');
 
 /**
  * Asks for confirmation.
@@ -30,13 +30,14 @@ export async function confirm(
   { input, output }: Terminal = STANDARD,
 ): Promise<void> {
   if (yes === true) return;
-  if (input.isTTY !== true) throw new UsageError(`${consequence} This can't be undone: use --yes to do it`);
+  if (input.isTTY !== true)
+    throw new UsageError(`${consequence} Nothing has changed yet; add --yes to confirm.`);
   const lines = createInterface({ input, output });
   // The input may end without an answer.
   const ended = new Promise<string>((resolve) => lines.once('close', () => resolve('')));
   try {
-    const answer = await Promise.race([lines.question(`${consequence} Do it? [y/N] `), ended]);
-    if (!/^y(es)?$/i.test(answer.trim())) throw new DeclinedError('Nothing is changed');
+    const answer = await Promise.race([lines.question(`${consequence} Continue? [y/N] `), ended]);
+    if (!/^y(es)?$/i.test(answer.trim())) throw new DeclinedError('Nothing has changed');
   } finally {
     lines.close();
   }

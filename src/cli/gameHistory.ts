@@ -159,7 +159,7 @@ export class GameHistory {
   readAll({ size, root }: { readonly size: number; readonly root: Uint8Array }): void {
     const { state } = this;
     if (state.size !== size || !this.root()?.equals(root))
-      this.faults.push(`log: its records do not give the root of the checkpoint of ${size}`);
+      this.faults.push(`log: its records do not give the root of the checkpoint with ${size} records`);
     state.hashes = this.#subtrees.map((hash) => hash.toString('hex'));
     // Entry numbers continue from one log to the next, so the numbers of the previous log are a prefix.
     if (state.before !== undefined && state.told === 0)
@@ -191,7 +191,7 @@ export class GameHistory {
     if (logIndex === null) return place !== undefined;
     if (logIndex >= this.state.size) return false;
     if (place !== undefined && place !== logIndex)
-      this.faults.push(`number ${number} is logged at ${place}, and the service says ${logIndex}`);
+      this.faults.push(`number ${number} is logged at ${place}, but the service says ${logIndex}`);
     if (place === undefined && number >= this.state.places.length)
       this.faults.push(`number ${number} is not logged`);
     return true;
@@ -206,9 +206,9 @@ export class GameHistory {
     const is = (holds: boolean, what: string): void => {
       if (!holds) faults.push(`number ${answer.number}: ${what}`);
     };
-    is(entry.number === answer.number, `its entry has the number ${entry.number}`);
-    is(entry.gameId === state.gameId, `its entry is of game ${entry.gameId}`);
-    is(entry.labelKeyHash === state.labelKeyHash, 'its entry names another label key');
+    is(entry.number === answer.number, `its entry contains the number ${entry.number}`);
+    is(entry.gameId === state.gameId, `its entry belongs to game ${entry.gameId}`);
+    is(entry.labelKeyHash === state.labelKeyHash, 'its entry contains another label key');
     if (entry.type === 'lost') state.lost.push([entry.fromNumber, entry.toNumber + 1]);
     else this.#cover(entry, is);
     if (entry.type === 'void' || entry.type === 'lost') delete state.sealed[answer.number];
@@ -218,14 +218,14 @@ export class GameHistory {
     const { state } = this;
     const range: Range = [fromIndex, fromIndex + count];
     const isRange = Number.isSafeInteger(range[0]) && Number.isSafeInteger(range[1]) && count > 0;
-    is(isRange && fromIndex >= 0, 'its entry has no range of indices');
+    is(isRange && fromIndex >= 0, 'its entry does not contain a valid range of indices');
     if (type === 'void') {
       state.voided = withRange(state.voided, range);
       return;
     }
     const indices = `the indices ${range[0]} to ${range[1] - 1}`;
-    is(!overlaps(state.covered, range), `${indices} overlap with those of an earlier block`);
-    is(!overlaps(state.voided, range), `${indices} overlap with those that were given up before`);
+    is(!overlaps(state.covered, range), `${indices} overlap with indices of an earlier block`);
+    is(!overlaps(state.voided, range), `${indices} overlap with indices that were voided earlier`);
     state.covered = withRange(state.covered, range);
     state.type = type;
     if (late === true) state.late.push(fromIndex);
@@ -247,13 +247,13 @@ export class GameHistory {
     state.told = state.places.length;
     for (const number of state.unopened) {
       if (!this.isLost(number))
-        faults.push(`number ${number} is not opened, and no entry says that it is lost`);
+        faults.push(`number ${number} can't be opened, and no entry declares it lost`);
     }
     const known = state.voided.reduce(withRange, state.covered);
     for (const [at, [from]] of known.entries()) {
       const before = known[at - 1]?.[1];
       if (before !== undefined && !state.late.includes(from))
-        faults.push(`the indices ${before} to ${from - 1} are in no entry`);
+        faults.push(`the indices ${before} to ${from - 1} are missing in the log`);
     }
   }
 

@@ -117,7 +117,7 @@ export class HistoryCheck {
   async #begin({ origin }: LogCheckpoint): Promise<GameHistory> {
     const { game: gameId, state: file, labelKey: given } = this.#options;
     const text = given ?? (await this.#page(undefined, 1)).labelKey;
-    if (text === null) throw new UsageError(`Nothing is logged of game ${gameId}`);
+    if (text === null) throw new UsageError(`The public log has no records of game ${gameId}`);
     if (!/^[0-9a-f]{64}$/.test(text)) throw new UsageError('The label key must be 64 hexadecimal digits');
     const labelKey = Buffer.from(text, 'hex');
     const begun = newState({ origin, gameId, labelKey });
@@ -125,7 +125,7 @@ export class HistoryCheck {
     if (kept !== undefined) {
       const names = ['format', 'origin', 'gameId', 'labelKeyHash'] as const;
       const other = names.find((name) => kept[name] !== begun[name]);
-      if (other !== undefined) throw new UsageError(`${file} is of another ${other}: ${kept[other]}`);
+      if (other !== undefined) throw new UsageError(`${file} belongs to another ${other}: ${kept[other]}`);
     }
     return new GameHistory(labelKey, kept ?? begun);
   }
@@ -135,7 +135,7 @@ export class HistoryCheck {
     const { state } = history;
     const { size } = checkpoint;
     if (state.size > size) {
-      this.#faults.push(`log: it has ${size} records, and had ${state.size} in the run before`);
+      this.#faults.push(`log: it has ${size} records, but it had ${state.size} records in the previous run`);
       return false;
     }
     const differs = state.note === '' ? undefined : await compare(state.note, checkpoint, this.#trust);
@@ -175,7 +175,7 @@ export class HistoryCheck {
     for await (const { item, answer } of inOrder(wanted, (each) => this.#block(each))) {
       if (answer === undefined) history.notOpened(item.number);
       else if (answer.number !== item.number)
-        this.#faults.push(`number ${item.number}: the service answers with another`);
+        this.#faults.push(`number ${item.number}: the service returned another number`);
       else {
         if (item.number >= told) await history.open(answer);
         if (answer.reveal !== null) await history.reveal(answer, reveal);
@@ -184,7 +184,7 @@ export class HistoryCheck {
     for (const [number, place] of state.places.entries()) {
       if (number < told || place === null || listed.has(number)) continue;
       if (history.isLost(number)) history.notOpened(number);
-      else this.#faults.push(`number ${number} is logged at ${place}, and the service does not show it`);
+      else this.#faults.push(`number ${number} is logged at ${place}, but the service does not show it`);
     }
     history.allTold();
     this.#faults.push(...new Set(history.faults.splice(0)));
@@ -200,7 +200,8 @@ export class HistoryCheck {
       const page: BlocksPage = await this.#page(after < 0 ? undefined : after, PAGE);
       listIn(page, 'blocks');
       for (const item of page.blocks) {
-        if (!(item.number > after)) throw new Error('The service does not list the blocks by number');
+        if (!(item.number > after))
+          throw new Error('The service does not list the blocks in the order of their numbers');
         after = item.number;
         if (history.compareListed(item)) listed.set(item.number, item);
       }
@@ -231,7 +232,7 @@ export class HistoryCheck {
     try {
       return { sheet, ends: distributionOf(sheet) };
     } catch (error) {
-      throw new UsageError(`The sheet can't be read: ${lineOf(error)}`);
+      throw new UsageError(`Cannot read the PAR sheet: ${lineOf(error)}`);
     }
   }
 
@@ -252,7 +253,7 @@ export class HistoryCheck {
     );
     if (p !== undefined && p < P_MIN)
       this.#faults.push(
-        `reveals: what was drawn has not the sheet's distribution (p = ${p.toExponential(1)})`,
+        `reveals: the revealed outcomes do not fit the distribution of the sheet (p = ${p.toExponential(1)})`,
       );
     return p;
   }
@@ -273,7 +274,9 @@ export class HistoryCheck {
         named++;
         const differs = await compare(logCheckpoint, newest, this.#trust);
         if (differs !== undefined)
-          this.#faults.push(`report ${printable(reportDate)}: its checkpoint: ${differs}`);
+          this.#faults.push(
+            `report ${printable(reportDate)}: the checkpoint of the report is wrong: ${differs}`,
+          );
       }
       if (reports.length < PAGE) break;
     }
@@ -287,13 +290,13 @@ async function readState(file: string): Promise<HistoryState | undefined> {
     text = await readFile(file, 'utf8');
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw new UsageError(`${file} can't be read: ${lineOf(error)}`);
+    throw new UsageError(`Cannot read ${file}: ${lineOf(error)}`);
   }
   try {
     const state = JSON.parse(text) as HistoryState;
-    if (state.format !== STATE_FORMAT) throw new Error(`it is not a «${STATE_FORMAT}»`);
+    if (state.format !== STATE_FORMAT) throw new Error(`it is not in the format «${STATE_FORMAT}»`);
     return state;
   } catch (error) {
-    throw new UsageError(`${file} can't be read: ${lineOf(error)}`);
+    throw new UsageError(`Cannot read ${file}: ${lineOf(error)}`);
   }
 }

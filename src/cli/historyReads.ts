@@ -43,7 +43,7 @@ export class HistoryReads {
   /** @param url address of the service @throws UsageError if the address is invalid */
   constructor(url: string, key: string) {
     if (!/^https?:\/\//.test(url) || !URL.canParse(url))
-      throw new UsageError(`«${url}» is no http:// or https:// address`);
+      throw new UsageError(`«${url}» is not an http:// or https:// address`);
     this.#base = url.replace(/\/+$/, '');
     this.#key = key;
   }
@@ -96,7 +96,7 @@ export class HistoryReads {
   readonly tile = (path: string): Promise<Buffer> => {
     const tile =
       this.#tiles.get(path) ??
-      this.#log(path).then((bytes) => bytes ?? Promise.reject(new Error(`the log lacks ${path}`)));
+      this.#log(path).then((bytes) => bytes ?? Promise.reject(new Error(`the log does not contain ${path}`)));
     this.#tiles.set(path, tile);
     return tile;
   };
@@ -109,7 +109,7 @@ export class HistoryReads {
     const place = { level: 'entries', index, width } as const;
     const found =
       (await this.#log(tilePath(place))) ?? (await this.#log(tilePath({ ...place, width: TILE_WIDTH })));
-    if (found === undefined) throw new Error(`the log lacks ${tilePath(place)}`);
+    if (found === undefined) throw new Error(`the log does not contain ${tilePath(place)}`);
     return found;
   }
 
@@ -123,7 +123,7 @@ export class HistoryReads {
     try {
       answer = JSON.parse(body.toString('utf8'));
     } catch {
-      throw new Error(`${this.#base}/api/${path} answers ${status}, and no JSON`);
+      throw new Error(`${this.#base}/api/${path} returned status ${status} without JSON`);
     }
     if (status === 200) return answer as T;
     const { errorCode = status, message, details } = answer as Refusal;
@@ -161,6 +161,6 @@ export async function* inOrder<T, R>(
 export function listIn<T>(answer: unknown, name: string): readonly T[] {
   const list = (answer as Readonly<Record<string, unknown>> | null)?.[name];
   if (!Array.isArray(list) || !list.every((item) => item !== null && typeof item === 'object'))
-    throw new Error(`The service answers without a list «${name}»`);
+    throw new Error(`The response of the service does not contain the list «${name}»`);
   return list as T[];
 }

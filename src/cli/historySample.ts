@@ -144,12 +144,18 @@ async function provePlay(sampling: Sampling, play: Play, faults: string[]): Prom
   for (const fault of found) is(false, fault);
   if (proof.shoe != null && proof.shoe.seed !== null)
     for (const fault of verifyRound(play.answer)) is(false, fault);
-  is((proof.spinId ?? proof.roundId) === play.id, 'the proof is of another');
-  is(proof.gameId === state.gameId, 'the proof is of another game');
-  is((proof.outcome ?? proof.shoe)?.index === play.index, `the history has the index ${play.index}`);
+  is((proof.spinId ?? proof.roundId) === play.id, 'the service returned the proof of another spin or round');
+  is(proof.gameId === state.gameId, 'the service returned a proof of another game');
+  is(
+    (proof.outcome ?? proof.shoe)?.index === play.index,
+    `the proof has another index; the history has the index ${play.index}`,
+  );
   const number = numberOf(proof.entry);
   const place = number === undefined ? undefined : state.places[number];
-  is(proof.logIndex >= state.size || place === proof.logIndex, 'its entry is not where the log has it');
+  is(
+    proof.logIndex >= state.size || place === proof.logIndex,
+    'the log index of the proof differs from the position of the entry in the log',
+  );
   return true;
 }
 

@@ -40,8 +40,8 @@ export async function archive(
     ),
   );
   const { entries, bytes, manifestHash, isRepeated, replaced } = made;
-  const plain = `${day} ${isRepeated ? 'archived again, with the same bytes' : 'archived'}: ${many(entries)} entries, ${many(bytes)} bytes, manifest ${manifestHash}`;
-  const kept = replaced === null ? '' : `; the archive that it replaces is kept as ${replaced}`;
+  const plain = `${day} ${isRepeated ? 'archived again with the same bytes' : 'archived'}: ${many(entries)} entries, ${many(bytes)} bytes, manifest ${manifestHash}`;
+  const kept = replaced === null ? '' : `. The previous archive was kept as ${replaced}`;
   print(options.json ? JSON.stringify(made) : plain + kept);
   return 0;
 }
@@ -80,12 +80,12 @@ export async function drop(
   const isDropped = faults.length === 0 && refused === undefined;
   const why = refused === undefined ? faults.map(faultLine) : [refused];
   if (options.json) print(JSON.stringify({ day, isDropped, faults, refused: refused ?? null }));
-  else print(isDropped ? `${day} dropped` : [...why, `${day} is NOT dropped`].join('\n'));
+  else print(isDropped ? `${day} dropped` : [...why, `${day} was NOT dropped`].join('\n'));
   return isDropped ? 0 : 1;
 }
 
 export function dayGiven(text: string): string {
-  if (!isDay(text)) throw new UsageError('--day must be a day, YYYY-MM-DD');
+  if (!isDay(text)) throw new UsageError('--day must be a date such as 2026-10-31');
   return text;
 }
 
@@ -97,7 +97,7 @@ async function checkedIn<T>(directory: string, run: () => Promise<T>): Promise<T
       (error as NodeJS.ErrnoException).code === 'ENOENT' &&
       (error as NodeJS.ErrnoException).path === directory
     )
-      throw new NotFoundError(`There is no directory ${directory}`);
+      throw new NotFoundError(`The directory ${directory} does not exist`);
     throw error;
   }
 }

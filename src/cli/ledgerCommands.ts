@@ -5,7 +5,7 @@ import { GROUP, type StoreSettings } from './storeCommands.js';
 
 export function addLedgerCommands(program: Command, { storeUrls, settings }: StoreSettings): void {
   const ledger = program.command('ledger').description('days of the ledger').helpGroup(GROUP);
-  const days = ledger.command('days').description('each day with its state, entries and bytes');
+  const days = ledger.command('days').description('list the days with their state, entries and bytes');
   days.action(async () => {
     const { json = false } = days.optsWithGlobals();
     process.exitCode = await (await import('./ledger.js')).listDays(await storeUrls(), { json });
@@ -13,15 +13,20 @@ export function addLedgerCommands(program: Command, { storeUrls, settings }: Sto
 
   const archive = ledger
     .command('archive')
-    .description('write a day to Parquet files, oldest day first')
-    .requiredOption('--day <DAY>', 'YYYY-MM-DD')
-    .requiredOption('--to <DIR>', 'the files lie in DIR/DAY')
-    .option('--replace', 'keep another archive of the day that DIR has as DIR/DAY.replaced-…', false)
+    .description('write a day to Parquet files; the oldest day comes first')
+    .requiredOption('--day <DAY>', 'UTC day, YYYY-MM-DD')
+    .requiredOption('--to <DIR>', 'directory of the archives; the files are written to DIR/DAY')
+    .option(
+      '--replace',
+      'replace a different archive of the day in DIR, and keep it as DIR/DAY.replaced-…',
+      false,
+    )
     .addHelpText(
       'after',
       `
-Writes ledger, rounds, voids and large wins with a manifest, reads them back and compares them with the database. Repeated, it
-gives the same bytes; where DIR has another archive of the day, or archives of another dataset, it refuses. The service goes on meanwhile; Postgres sorts the day and needs its size in temporary disk space.`,
+Writes the ledger, rounds, voids and large wins of the day with a manifest, reads the files back and compares them with the
+database. A repetition gives the same bytes. The command refuses a DIR with a different archive of the day, or with archives of
+another database. The service keeps running. Postgres sorts the day, and needs the size of the day as temporary disk space.`,
     )
     .action(async () => {
       const { day, to, replace: isToReplace, json = false } = archive.optsWithGlobals();
@@ -32,14 +37,15 @@ gives the same bytes; where DIR has another archive of the day, or archives of a
 
   const verify = ledger
     .command('verify')
-    .description('prove archives: chain, hashes, totals')
+    .description('verify the chain, hashes and totals of archives')
     .requiredOption('--from <DIR>', 'the directory of the archives')
-    .option('--stores', 'also against what the database has on record', false)
+    .option('--stores', 'also compare the archives with the records in the database', false)
     .addHelpText(
       'after',
       `
-Needs no store without --stores. Only the record tells whether the newest manifest was replaced: no later one names it.
-Exit status: 0 WHOLE, 1 NOT WHOLE.`,
+Without --stores the command needs no store. With --stores it also detects a replaced newest manifest, which no later
+manifest names.
+Exit status: 0 if WHOLE, 1 if NOT WHOLE.`,
     )
     .action(async () => {
       const { from, stores, json = false } = verify.optsWithGlobals();
@@ -47,13 +53,20 @@ Exit status: 0 WHOLE, 1 NOT WHOLE.`,
       process.exitCode = await (await import('./ledger.js')).verify(database, { from, json });
     });
 
-  const drop = withYes(ledger.command('drop').description('drop a day whose archive verifies, oldest first'))
-    .requiredOption('--day <DAY>', 'YYYY-MM-DD')
+  const drop = withYes(
+    ledger
+      .command('drop')
+      .description('drop a day from Postgres after verifying its archive; the oldest day comes first'),
+  )
+    .requiredOption('--day <DAY>', 'UTC day, YYYY-MM-DD')
     .requiredOption('--from <DIR>', 'the directory of the archives')
     .action(async () => {
       const { day, from, yes, json = false } = drop.optsWithGlobals();
       const { drop: run, dayGiven } = await import('./ledger.js');
-      await confirm(`The ledger of ${dayGiven(day)} leaves Postgres; only its archive has it then.`, { yes });
+      await confirm(
+        `This will delete the ledger of ${dayGiven(day)} from Postgres permanently. After that, only the archive contains it.`,
+        { yes },
+      );
       const { LEDGER_KEEP_DAYS: keepDays } = await settings();
       process.exitCode = await run(await storeUrls(), { day, from, keepDays, json });
     });

@@ -88,7 +88,7 @@ const ACTIONS: Readonly<Record<string, Act>> = {
     members(await bodyOf(client.POST('/webhooks/{id}/rotate-secret', { params: { path: { id } } }))),
   delete: async (client, id) => {
     await bodyOf(client.DELETE('/webhooks/{id}', { params: { path: { id } } }));
-    return { body: { id, isDeleted: true }, text: `Webhook ${id} is deleted\n` };
+    return { body: { id, isDeleted: true }, text: `Webhook ${id} was deleted.\n` };
   },
   activate: setActive(true),
   deactivate: setActive(false),
@@ -98,7 +98,8 @@ const ACTIONS: Readonly<Record<string, Act>> = {
     return { body, text: table(DELIVERIES, body.deliveries) };
   },
   resend: async (client, id, _options, deliveryId) => {
-    if (deliveryId === undefined) throw new UsageError('resend needs the id of a delivery');
+    if (deliveryId === undefined)
+      throw new UsageError('resend needs the id of a webhook and the id of a delivery');
     const params = { path: { id, deliveryId } };
     return members(await bodyOf(client.POST('/webhooks/{id}/deliveries/{deliveryId}/resend', { params })));
   },

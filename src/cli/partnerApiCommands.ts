@@ -17,16 +17,16 @@ interface ServiceOptions {
   readonly json?: true;
 }
 
-const HELP_GROUP = 'Over the partner API of a running service:';
+const HELP_GROUP = 'Commands over the partner API of a running service:';
 
 /** Adds the options of a command that needs a partner's key. */
 const withKey = (command: Command): Command =>
   command
     .helpGroup(HELP_GROUP)
-    .requiredOption('--key-file <FILE>', 'file of a key of the partner')
+    .requiredOption('--key-file <FILE>', 'file with an API key of the partner')
     .option(
       '--url <URL>',
-      'where the service is (else SPINDLE_URL, else the one started here, else HOST and PORT)',
+      'address of the service (default: SPINDLE_URL, then the service started here, then HOST and PORT)',
     );
 
 /** Adds the commands for partners. The command group `webhooks` must already exist. */
@@ -40,12 +40,12 @@ export function addPartnerApiCommands(program: Command, side: PartnerSide): void
 function addListen(webhooks: Command, { brand }: PartnerSide): void {
   const listen = webhooks
     .command('listen')
-    .description('receive deliveries and check signatures')
-    .helpGroup('Without any service or store:')
+    .description('receive deliveries on this machine and check their signatures')
+    .helpGroup('Commands that need no service or store:')
     .option('--port <N>', 'where (9000; 0: any)')
     .option(
       '--secret-file <FILE>',
-      'file of the secrets of the webhook, whsec_…, a line each (- reads the standard input)',
+      'file with the secrets of the webhook (whsec_…), one in each line; - reads standard input',
     )
     .action(async () => {
       const { port, secretFile, json = false } = listen.optsWithGlobals();
@@ -59,18 +59,26 @@ function addListen(webhooks: Command, { brand }: PartnerSide): void {
 
 function addManage(webhooks: Command, { open }: PartnerSide): void {
   const manage = withKey(webhooks.command('manage <ACTION> [WEBHOOK_ID] [DELIVERY_ID]'))
-    .description("list, register, delete, … a partner's own")
-    .option('--event <EVENT>', 'type of the event that test sends (spin.large_win)')
-    .option('--to <URL>', 'address that register and change set')
-    .option('--events <EVENTS>', 'types of events that register and change set, separated by commas')
-    .option('--after <EVENT_ID>', 'events after this one')
-    .option('--limit <N>', 'events or deliveries that are shown (20)')
+    .description('list, register, change, test or delete the webhooks of a partner')
+    .option('--event <EVENT>', 'type of the event that test sends (default: spin.large_win)')
+    .option('--to <URL>', 'address of the webhook, for register and change')
+    .option('--events <EVENTS>', 'types of events, separated by commas, for register and change')
+    .option('--after <EVENT_ID>', 'show only events after this event')
+    .option('--limit <N>', 'maximum number of events or deliveries shown (default: 20)')
     .addHelpText(
       'after',
       `
-ACTION is list, register (--to, --events; its secret is shown this once), change (--to, --events), test, rotate (a new secret, shown this
-once; the old one signs, too, for 24 hours), activate or deactivate, delete, deliveries, resend (one delivery), or events (of the account
-for 30 days, oldest first).
+ACTION is one of these:
+  list                  list the webhooks
+  register              register a webhook (--to, --events); its secret is shown only once
+  change                change a webhook (--to, --events)
+  test                  send a test event (--event)
+  rotate                replace the secret; it is shown only once, and the old one also signs for 24 hours
+  activate, deactivate  turn a webhook on or off
+  delete                delete a webhook
+  deliveries            list the deliveries of a webhook
+  resend                send one delivery again
+  events                list the events of the account of the last 30 days, oldest first
 
 Examples:
   spindle webhooks manage register --to https://acme.example/hook --events spin.large_win --key-file partner-key
@@ -91,14 +99,14 @@ function addSandbox(program: Command, { open }: PartnerSide): void {
   // worthwhile.
   const sandbox = program
     .command('sandbox')
-    .description("a sandbox player's next outcome")
+    .description('outcomes of sandbox players')
     .helpGroup(OPERATOR_GROUP);
   const choose = withKey(sandbox.command('next-outcome <GAME_ID> <PLAYER_ID> <COMBINATION>'))
-    .description("choose the outcome of a sandbox player's next spin of a slot game")
+    .description('choose the outcome of the next spin of a sandbox player in a slot game')
     .addHelpText(
       'after',
       `
-COMBINATION is the place of the combination in the PAR sheet, from 0.
+COMBINATION is the position of the combination in the PAR sheet, counted from 0.
 
 Example:
   spindle sandbox next-outcome 1 alice 7 --key-file .data/demo-api-key`,

@@ -16,7 +16,7 @@ import { UsageError } from './command.js';
 const PRIZE_MEMBERS = ['prizeName', 'prizeTier', 'valueUsd', 'count'] as const;
 const AMOUNT_MEMBERS: readonly string[] = ['valueUsd', 'ticketPriceUsd'];
 const NUMBER_TOKEN = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
-const NOT_EXACT = 'has more digits than the service distinguishes';
+const NOT_EXACT = 'has more digits than the service can represent exactly';
 
 /** Options of the command. A property of the raffle without an option must be in the file. */
 export type RaffleOptions = Partial<Omit<RaffleBody, 'prizes'>>;
@@ -72,7 +72,9 @@ export function readRaffle(
   if (said !== undefined) {
     const missing = Object.keys(OPTIONS).filter((member) => !Object.hasOwn(body, member));
     if (missing.length > 0) {
-      throw new UsageError(`missing: ${missing.map((member) => OPTIONS[member]).join(', ')}`);
+      throw new UsageError(
+        `Missing values. Add them to the file, or use these options: ${missing.map((member) => OPTIONS[member]).join(', ')}`,
+      );
     }
     for (const { path, message } of bodyFaults(body)) {
       const member = path.replace(/^\/(prizes\/\d+\/?)?/, '');
@@ -110,7 +112,7 @@ function readCsv(text: string): Read {
     skip_empty_lines: true,
     skip_records_with_error: true,
     on_skip: (error?: CsvError): undefined => {
-      fault(Number(error?.lines ?? 1), error?.message.replace(/ at line \d+/, '') ?? 'is no CSV');
+      fault(Number(error?.lines ?? 1), error?.message.replace(/ at line \d+/, '') ?? 'is not valid CSV');
     },
     // The library's types do not describe the records that the option `info` produces.
   }) as unknown as { info: { lines: number }; record: string[] }[];
@@ -120,7 +122,7 @@ function readCsv(text: string): Read {
   const isHeader =
     names.length === PRIZE_MEMBERS.length && PRIZE_MEMBERS.every((name) => names.includes(name));
   if (!isHeader) {
-    const found = wrongNames.length > 0 ? `: «${wrongNames.join('», «')}» is none of them` : '';
+    const found = wrongNames.length > 0 ? `, but the file has «${wrongNames.join('», «')}»` : '';
     fault(header?.info.lines ?? 1, `the header must be ${PRIZE_MEMBERS.join(',')}${found}`);
     return unreadable(faults);
   }
@@ -165,7 +167,9 @@ function readJson(text: string): Read {
     JSON.parse(text);
   } catch (error) {
     const { message, line } = error as Error & { line?: number };
-    return unreadable([{ line: line ?? 1, message: `is no JSON: ${message.replace(/ \(\d+:\d+\)$/, '')}` }]);
+    return unreadable([
+      { line: line ?? 1, message: `is not valid JSON: ${message.replace(/ \(\d+:\d+\)$/, '')}` },
+    ]);
   }
   const lines = new Map<string, number>();
   const faults: Fault[] = [];
@@ -181,10 +185,10 @@ function readJson(text: string): Read {
     for (const { name, value } of node.members) {
       const member = name.type === 'String' ? name.value : name.name;
       const at = value.loc.start.line;
-      if (seen.has(member)) faults.push({ line: at, message: `${member} is there twice` });
+      if (seen.has(member)) faults.push({ line: at, message: `${member} occurs twice` });
       seen.add(member);
       const known: readonly string[] = isPrize ? PRIZE_MEMBERS : [...Object.keys(OPTIONS), 'prizes'];
-      if (!known.includes(member)) faults.push({ line: at, message: `«${member}» is no member of this` });
+      if (!known.includes(member)) faults.push({ line: at, message: `«${member}» is not a known property` });
       const token = text.slice(value.loc.start.offset, value.loc.end.offset);
       if (AMOUNT_MEMBERS.includes(member) && value.type === 'Number' && !isExact(token)) {
         faults.push({ line: at, message: `${member} ${NOT_EXACT}` });

@@ -29,18 +29,21 @@ export function addProgramCommands(
   program: Command,
   { group, version }: { readonly group: string; readonly version: () => string },
 ): void {
-  const command = program.command('program').description("the program's own files").helpGroup(group);
+  const command = program.command('program').description('files of the program').helpGroup(group);
   const check = command
     .command('check')
-    .description("compare the program's files with the list that its build made")
-    .option('--manifest <FILE>', `another list than ${MANIFEST}, such as one that was approved`)
-    .option('--quiet', 'print nothing where all is as listed')
+    .description('compare the files of the program with the list made by its build')
+    .option(
+      '--manifest <FILE>',
+      `file with the list to compare with, such as an approved one (default: ${MANIFEST})`,
+    )
+    .option('--quiet', 'print nothing if all files match')
     .addHelpText(
       'after',
       `
-Names each file that is changed, missing or added: of dist, lua, the migrations, package.json, package-lock.json and the packages installed for
-production. The same without this program, added files aside: sha256sum -c ${MANIFEST}.
-Exit status: 0 all as listed, 1 something differs, 2 there is no list, or wrong usage.
+Prints each changed, missing or added file of dist, lua, the migrations, package.json, package-lock.json and the packages
+installed for production. To check without this program, run sha256sum -c ${MANIFEST}, which does not find added files.
+Exit status: 0 if all files match, 1 if some differ, 2 without a list or for wrong usage.
 
 Example:
   spindle program check --manifest approved-1.5.0.sha256`,
@@ -59,7 +62,9 @@ async function programCheck(options: {
 }): Promise<number> {
   const { manifest, version } = options;
   if (manifest === undefined && !existsSync(join(PROJECT_ROOT, MANIFEST)))
-    throw new UsageError(`There is no ${MANIFEST}: this program was not built, or runs from a checkout`);
+    throw new UsageError(
+      `The file ${MANIFEST} does not exist, because this program was not built or runs from a checkout. Build it with npm run build, or use --manifest.`,
+    );
   const { default: checkProgram } = await import('../../workers/checkProgram.js');
   let found: ProgramFound;
   try {
@@ -69,7 +74,7 @@ async function programCheck(options: {
       ...(manifest === undefined ? {} : { manifest }),
     });
   } catch (error) {
-    throw new UsageError(`${manifest ?? MANIFEST} can't be compared with: ${lineOf(error)}`);
+    throw new UsageError(`Cannot compare with ${manifest ?? MANIFEST}: ${lineOf(error)}`);
   }
   if (found.differing > 0 || options.quiet !== true) {
     const text =
@@ -81,7 +86,7 @@ async function programCheck(options: {
 
 function textOf(version: string, { manifest, files, differences, differing }: ProgramFound): string {
   const head = `spindle ${version}, manifest ${manifest}: ${files} files, `;
-  if (differing === 0) return `${head}all as listed\n`;
+  if (differing === 0) return `${head}all match\n`;
   const lines = differences.map(({ path, what }) => `  ${SIGNS[what].padEnd(8)} ${path}`);
   if (differing > lines.length) lines.push(`  … and ${differing - lines.length} more`);
   return `${head}${differing} ${differing === 1 ? 'differs' : 'differ'}\n${lines.join('\n')}\n`;

@@ -79,7 +79,8 @@ async function withStores(
   const sql = openPostgres(databaseUrl, 'log', 4);
   try {
     const state = await logState(sql);
-    if (state === undefined) throw new UsageError('No public log has begun: a worker begins it at its start');
+    if (state === undefined)
+      throw new UsageError('The public log does not exist yet. A worker creates it when it starts.');
     nodes = await openNodes(redisUrl, () => {});
     nodes.writtenFormat = (await installation(sql)).format;
     return await run({ sql, nodes, state, settings });
@@ -117,18 +118,18 @@ export async function showLog(
       ({ vkey, cosignedSeconds, knownSeconds, isRefusing }) =>
         `witness    ${vkey}: ${isRefusing ? 'refuses; ' : ''}${
           cosignedSeconds === null
-            ? `has never cosigned, known for ${Math.round(knownSeconds)} s`
+            ? `has never cosigned, configured ${Math.round(knownSeconds)} s ago`
             : `cosigned ${Math.round(cosignedSeconds)} s ago`
         }`,
     );
     print(json, shown, [
       `origin     ${shown.origin}`,
-      `size       ${shown.size}, of which ${shown.publishedSize} are published`,
+      `size       ${shown.size}, ${shown.publishedSize} published`,
       `root       ${shown.root}`,
       ...shown.keys.map((vkey) => `key        ${vkey}`),
       ...ages,
-      ...shown.earlier.map((origin) => `before     ${origin}, at /log/${hashOfOrigin(origin)}/`),
-      `halted     ${state.halt === null ? 'no' : `${state.halt}${state.isHeld ? '; nothing is dealt' : ''}`}`,
+      ...shown.earlier.map((origin) => `previous   ${origin}, at /log/${hashOfOrigin(origin)}/`),
+      `halted     ${state.halt === null ? 'no' : `${state.halt}${state.isHeld ? '; dealing is stopped' : ''}`}`,
     ]);
     return state.halt === null ? 0 : 1;
   });
@@ -139,7 +140,7 @@ function givenKeys({ LOG_KEY: texts }: LogSettings): Signer[] {
   try {
     return (texts?.split(',') ?? []).map((text) => parseSignerKey(text.trim()));
   } catch {
-    throw new UsageError('LOG_KEY must hold signer keys: PRIVATE+KEY+NAME+KEYID+KEY');
+    throw new UsageError('LOG_KEY must contain signer keys of the form PRIVATE+KEY+NAME+KEYID+KEY');
   }
 }
 
@@ -153,7 +154,7 @@ export async function checkNote(
   { note: path, json }: { readonly note: string; readonly json: boolean },
 ): Promise<number> {
   const note = await readFile(path, 'utf8').catch((error: unknown) => {
-    throw new UsageError(`${path} can't be read: ${lineOf(error)}`);
+    throw new UsageError(`Cannot read ${path}: ${lineOf(error)}`);
   });
   return withStores(urls, settings, async ({ sql, state }) => {
     const keys = [...state.vkeys.map(parseVkey), ...givenKeys(settings)];
@@ -163,8 +164,8 @@ export async function checkNote(
     const isContained = found === undefined;
     print(json, { isContained, size, problem: found?.problem ?? null }, [
       isContained
-        ? `CONTAINED: the log of ${state.size} records has the tree of ${size}`
-        : `NOT CONTAINED: ${found.problem}; the log is halted`,
+        ? `CONTAINED: the log of ${state.size} records contains the tree of ${size} records`
+        : `NOT CONTAINED: ${found.problem}. The log is halted.`,
     ]);
     return isContained ? 0 : 1;
   });
@@ -176,8 +177,10 @@ function ownSize(note: string, origin: string, keys: Parameters<typeof signersOf
     const parsed = parseNote(note);
     const checkpoint = parseCheckpoint(parsed.text);
     if (checkpoint.origin !== origin)
-      throw new NoteError(`it is of the log ${checkpoint.origin}, and ours is ${origin}`);
-    if (signersOf(parsed, keys).length === 0) throw new NoteError('no key of the log signed it');
+      throw new NoteError(
+        `it belongs to the log ${checkpoint.origin}, but the log of this database is ${origin}`,
+      );
+    if (signersOf(parsed, keys).length === 0) throw new NoteError('it is not signed by a key of the log');
     return checkpoint.size;
   } catch (error) {
     if (error instanceof NoteError) throw new UsageError(`${path}: ${error.message}`);
@@ -188,7 +191,7 @@ function ownSize(note: string, origin: string, keys: Parameters<typeof signersOf
 /** Opens a copy of a log at a URL or in a folder. A mirror folder may contain several logs. */
 async function readerOf(from: string, origin: string): Promise<LogReader> {
   if (/^https?:\/\//.test(from)) {
-    if (!URL.canParse(from)) throw new UsageError(`«${from}» is no address`);
+    if (!URL.canParse(from)) throw new UsageError(`«${from}» is not a valid address`);
     return new LogReader(from);
   }
   const own = join(from, hashOfOrigin(origin));
@@ -199,7 +202,7 @@ async function readerOf(from: string, origin: string): Promise<LogReader> {
     );
   if (await isThere(own)) return new LogReader(own);
   if (await isThere(from)) return new LogReader(from);
-  throw new UsageError(`${from} has no checkpoint of a log`);
+  throw new UsageError(`${from} does not contain a checkpoint of a log`);
 }
 
 /**
@@ -212,7 +215,7 @@ async function outside({ nodes, state, settings }: Opened): Promise<{ from: stri
   const witnesses = policy?.witnesses.filter(({ url }) => url !== undefined) ?? [];
   const sources = { nodes, folder: settings.LOG_COPY_DIR, witnesses };
   const read = await readEvidence(sources, state.origin, (error) => progress(lineOf(error)));
-  if (read === undefined) throw new Error('Redis does not answer');
+  if (read === undefined) throw new Error('Redis is not responding');
   return [...read, ...(state.haltNote === null ? [] : [{ from: 'noted before', note: state.haltNote }])];
 }
 
@@ -237,11 +240,11 @@ async function assertLargest(opened: Opened, reader: LogReader, seen: SeenCheckp
     }
     if (known.size > size) faults.push(`${from}: a signed checkpoint of ${known.size} records`);
     else if (known.size > 0 && !(await reader.rootWithin(known.size, seen.checkpoint)).equals(known.root))
-      faults.push(`${from}: a signed checkpoint of ${known.size} records has another root`);
+      faults.push(`${from}: a signed checkpoint of ${known.size} records with another root`);
   }
   if (faults.length > 0)
     throw new FaultsError(
-      `The copy ends at ${size} records, and this is known of the log besides. Give another copy; where there is none, begin another log`,
+      `The copy has ${size} records, but the log has signed checkpoints that the copy does not contain. Use another copy, or begin a new log.`,
       faults,
     );
 }
@@ -261,10 +264,11 @@ async function seenOf(reader: LogReader, { state, settings }: Opened): Promise<S
  */
 async function takeOver({ sql, state }: Opened, reader: LogReader, seen: SeenCheckpoint): Promise<LogState> {
   const { checkpoint } = seen;
-  if (state.size > checkpoint.size) throw new FaultsError('The log has more than the copy', []);
+  if (state.size > checkpoint.size)
+    throw new FaultsError('The log has more records than the copy. Use a newer copy.', []);
   if (!(await reader.rootWithin(state.size, checkpoint)).equals(state.root))
     throw new FaultsError(
-      'The copy does not contain the log as Postgres has it: one of them went another way. Begin another log',
+      'The copy does not contain the log that Postgres has, because the two logs differ. Begin a new log.',
       [],
     );
   const labels = await gameLabels(sql);
@@ -272,7 +276,7 @@ async function takeOver({ sql, state }: Opened, reader: LogReader, seen: SeenChe
   while (now.size < checkpoint.size) {
     const to = Math.min(now.size + RECORDS_AT_ONCE, checkpoint.size);
     const records = await reader.records(now.size, to, checkpoint.size);
-    if (records.length !== to - now.size) throw new Error('The copy lacks records');
+    if (records.length !== to - now.size) throw new Error('Some records are missing in the copy');
     keysAfter(now.vkeys, records);
     await importRecords(sql, now, records, await reader.rootWithin(to, checkpoint), labels);
     progress(`imported ${to} of ${checkpoint.size} records`);
@@ -294,7 +298,7 @@ async function giveUpOpen({ sql, nodes, settings }: Opened): Promise<void> {
   });
   if (unwell.length > 0)
     throw new FaultsError(
-      'Some cells could not be recovered; nothing is dealt: run the command again',
+      'Some cells could not be recovered, so dealing is stopped. Run the command again.',
       unwell.map(({ cell, state, note }) => `cell ${cell}: ${state} ${note}`.trimEnd()),
     );
 }
@@ -324,7 +328,9 @@ export async function importLog(
     const found = await haltOnEvidence(sql, [source], halting);
     const halted = (await logState(sql))!;
     if (found === undefined && halted.halt === null) {
-      print(json, { imported: 0, lost: 0, size: state.size }, ['The log has all that the copy has']);
+      print(json, { imported: 0, lost: 0, size: state.size }, [
+        'Nothing to import. The log contains all records of the copy.',
+      ]);
       return 1;
     }
     await holdLog(sql, state.logId);
@@ -335,7 +341,7 @@ export async function importLog(
     await endHalt(sql, now, seen.text, { from, imported, lost });
     if (await isCopyMissing(sql)) await giveCopyUp(sql, 'LOG_COPY_DIR');
     print(json, { imported, lost, size: now.size }, [
-      `IMPORTED: ${imported} records; the log has ${now.size}. ${lost} entries of games are lost, and declared so`,
+      `IMPORTED: ${imported} records; the log has ${now.size} records. ${lost} entries of games are lost, and the log declares them lost.`,
     ]);
     return 0;
   });
@@ -354,7 +360,7 @@ async function newKey(
     );
     if (signers.length === 0)
       throw new UsageError(
-        `LOG_KEY has no key whose name is ${origin}: give the command and all workers a new one, and LOG_ORIGIN`,
+        `LOG_KEY contains no key with the name ${origin}. Set LOG_KEY and LOG_ORIGIN to the new log, for this command and for all workers.`,
       );
     return { signers, kept: null };
   }
@@ -364,7 +370,9 @@ async function newKey(
     return { signers: [parseSignerKey(text)], kept: null };
   }
   if (state.signer === null)
-    throw new UsageError('LOG_KEY is not set, and the log that ends has its key there: set a new one');
+    throw new UsageError(
+      'LOG_KEY is not set, but the current log has its key there. Set LOG_KEY to a new key.',
+    );
   const { SecretBox } = await import('../domain/secretBox.js');
   const box = new SecretBox(settings.WEBHOOK_SECRETS_KEY?.split(',') ?? []);
   return { signers: [parseSignerKey(made)], kept: box.seal(made) };
@@ -377,11 +385,11 @@ export async function runBeginLog(
   { origin, reason, json }: { readonly origin: string; readonly reason: string; readonly json: boolean },
 ): Promise<number> {
   if (!ORIGIN.test(origin))
-    throw new UsageError('--origin is 1 to 255 characters of ASCII without space or +');
+    throw new UsageError('--origin must be 1 to 255 ASCII characters without spaces or +');
   return withStores(urls, settings, async (opened) => {
     const { sql, state } = opened;
     if ((await logOrigins(sql)).includes(origin))
-      throw new UsageError(`${origin} was a log of this database before: give another name`);
+      throw new UsageError(`${origin} is the name of an earlier log of this database. Use another name.`);
     const { signers, kept } = await newKey(opened, origin);
     // If Postgres was restored to an older state, players may have seen open outcomes, so these are voided.
     const isMissing = await isCopyMissing(sql);
@@ -392,8 +400,8 @@ export async function runBeginLog(
     print(json, { origin, vkey: log.vkeys[0]!, previous: state.origin, blocks }, [
       `BEGUN: ${origin}`,
       `key        ${log.vkeys[0]}`,
-      `before     ${state.origin}, at /log/${hashOfOrigin(state.origin)}/`,
-      `${blocks} blocks that are open are logged again, as late`,
+      `previous   ${state.origin}, at /log/${hashOfOrigin(state.origin)}/`,
+      `${blocks} open blocks were logged again and marked as late`,
     ]);
     return 0;
   });

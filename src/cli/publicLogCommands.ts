@@ -11,8 +11,8 @@ export function addLogCommands(
   const log = program.command('log').description('the public log').helpGroup(GROUP);
   const show = log
     .command('show')
-    .description('its size, root, keys and witnesses, and whether it is halted')
-    .addHelpText('after', '\nExit status: 0 it goes on; 1 it is halted.')
+    .description('show the size, root, keys and witnesses of the log, and whether it is halted')
+    .addHelpText('after', '\nExit status: 0 if the log is running, 1 if it is halted.')
     .action(async () => {
       const { json = false } = show.optsWithGlobals();
       process.exitCode = await (await import('./publicLog.js')).showLog(await storeUrls(), await settings(), {
@@ -21,14 +21,14 @@ export function addLogCommands(
     });
   const check = log
     .command('check')
-    .description('whether the log contains the tree of a signed checkpoint')
-    .requiredOption('--note <FILE>', 'the checkpoint, as it was shown')
+    .description('check that the log contains the tree of a signed checkpoint')
+    .requiredOption('--note <FILE>', 'file with the complete checkpoint note')
     .addHelpText(
       'after',
       `
-A checkpoint with the log's own signature whose tree the log does not contain halts it: nothing is appended any more, and the next start
-deals nothing until the log is imported or another one begun.
-Exit status: 0 contained; 1 not, and the log is halted; 2 the file is no checkpoint of this log.`,
+If the log signed the checkpoint but does not contain its tree, this command halts the log. No records are then appended, and
+the next start deals nothing until you import a copy or begin a new log.
+Exit status: 0 if contained; 1 if not, and the log is halted; 2 if the file is not a checkpoint of this log.`,
     )
     .action(async () => {
       const { note, json = false } = check.optsWithGlobals();
@@ -43,16 +43,20 @@ type Stores = Parameters<typeof addLogCommands>[1];
 
 function addImport(log: Command, { storeUrls, settings }: Stores): void {
   const taken = withYes(
-    log.command('import').description('take over records that Postgres has lost, of a copy of the log'),
+    log.command('import').description('import records that Postgres has lost from a copy of the log'),
   )
-    .requiredOption('--from <DIR_OR_URL>', 'LOG_COPY_DIR, a mirror, or where a copy is shown')
+    .requiredOption(
+      '--from <DIR_OR_URL>',
+      'folder or URL of the copy: LOG_COPY_DIR, a mirror, or a published copy',
+    )
     .addHelpText(
       'after',
       `
-For a Postgres that was restored to an older state. Each record is proven by the copy's newest checkpoint; the numbers of games that are
-lost are declared so in the log; what is open is given up as by «recover --restored», and raffles are suspended. Runs beside the
-service, which deals nothing before and goes on by itself. Ended anywhere, it is run again.
-Exit status: 0 done; 1 there is nothing to import, or it can't be.
+For a Postgres that was restored to an older state. The newest checkpoint of the copy proves each record. Entries of games whose
+openings are lost are declared lost in the log. Open outcomes are voided as with «recover --restored», and raffles are suspended.
+The service may run meanwhile; it deals nothing until the import is done, then it resumes. If the command is interrupted, run it
+again.
+Exit status: 0 if done; 1 if there is nothing to import or the import is impossible.
 
 Examples:
   spindle log import --from /var/lib/spindle/log
@@ -61,7 +65,7 @@ Examples:
     .action(async () => {
       const { from, yes, json = false } = taken.optsWithGlobals();
       const what =
-        'What is sealed and open is given up, what Redis holds and Postgres lacks, too, and raffles that are not closed are suspended.';
+        'This will import the lost records of the public log, void all open outcomes and all entries in Redis that Postgres lacks, and suspend all raffles that are not closed. This is permanent.';
       await confirm(what, { yes });
       const { importLog } = await import('./publicLog.js');
       process.exitCode = await importLog(await storeUrls(), await settings(), { from, json });
@@ -69,19 +73,22 @@ Examples:
 }
 
 function addBegin(log: Command, { storeUrls, settings }: Stores): void {
-  const begin = withYes(log.command('begin').description('begin another log, where this one can not go on'))
-    .requiredOption('--origin <NAME>', 'its name, which no log of this database had before')
-    .requiredOption('--reason <TEXT>', 'why, for the audit log')
+  const begin = withYes(log.command('begin').description("begin a new log if this log can't continue"))
+    .requiredOption('--origin <NAME>', 'name of the new log; no earlier log of this database may have had it')
+    .requiredOption('--reason <TEXT>', 'reason, for the audit log')
     .addHelpText(
       'after',
       `
-The first record of the new log names the old one, whose files stay below /log/<SHA-256 of its origin>/. What is open is logged again, as
-late; where nothing is dealt because Postgres is of an older state, it is given up as by «recover --restored». Where LOG_KEY or
-LOG_ORIGIN are set, give the command and then all workers new ones.`,
+The first record of the new log names the old log, whose files stay available at /log/<SHA-256 of its origin>/. Open blocks are
+logged again and marked as late. If dealing is stopped because Postgres has an older state, open outcomes are voided as with
+«recover --restored». If LOG_KEY or LOG_ORIGIN are set, set new values for this command and then for all workers.`,
     )
     .action(async () => {
       const { origin, reason, yes, json = false } = begin.optsWithGlobals();
-      await confirm('The log ends here, and everybody who verifies needs the key of the new one.', { yes });
+      await confirm(
+        'This will end the current public log permanently and begin a new one. All verifiers will need the key of the new log.',
+        { yes },
+      );
       const { runBeginLog } = await import('./publicLog.js');
       process.exitCode = await runBeginLog(await storeUrls(), await settings(), { origin, reason, json });
     });

@@ -80,8 +80,8 @@ async function examineLive(sql: Sql, nodes: RedisNodes, lease: CellLease): Promi
     looked = now;
   }
   throw new Error(
-    `Cell ${lease.cell} was booked on during each of ${LOOKS_MAX} looks, so it can't be known whether it is well: ` +
-      'run the command again when less is spun, or with the workers stopped',
+    `Cell ${lease.cell} changed during each of ${LOOKS_MAX} comparisons, so its state is unknown. ` +
+      'Run the command again with less traffic, or with the workers stopped.',
   );
 }
 
@@ -124,7 +124,7 @@ export async function recover(sql: Sql, nodes: RedisNodes, options: RecoverOptio
   });
   events.on('RebuildStarted', ({ cell, reason, isRepair }) =>
     options.progress(
-      `cell ${cell}: ${reason}: ${isRepair ? 'repairing' : 'rebuilding'} it from the ledger …`,
+      `cell ${cell}: ${reason}, ${isRepair ? 'repairing' : 'rebuilding'} it from the ledger …`,
     ),
   );
   events.on('CellRebuilt', ({ cell, isRepair, players, requests, voided, seconds }) => {
@@ -165,7 +165,7 @@ export async function recover(sql: Sql, nodes: RedisNodes, options: RecoverOptio
         const held =
           options.restored === undefined
             ? 'by a running worker, which recovers it by itself'
-            : 'it must go on above what was shown: stop the worker that serves it';
+            : 'A running worker owns this cell. Stop it, then run this again.';
         set(lease.cell, 'held', 'reason' in finding ? finding.reason : held);
         if (isWaitedFor) waiting.push(lease.cell);
       }
@@ -236,7 +236,7 @@ export async function abandonCopies(
   try {
     const states: { setting: CopySetting; state: string }[] = [];
     for (const setting of settings)
-      states.push({ setting, state: (await giveCopyUp(sql, setting)) ? 'given up' : 'not on record' });
+      states.push({ setting, state: (await giveCopyUp(sql, setting)) ? 'abandoned' : 'not on record' });
     const lines = states.map(({ setting, state }) => `${setting}  ${state}`);
     process.stdout.write(`${isJson ? JSON.stringify(states) : lines.join('\n')}\n`);
     return 0;
@@ -260,7 +260,9 @@ export async function recoverCells(
   },
 ): Promise<number> {
   if (options.check && (options.replace || options.restored || options.resume.length > 0)) {
-    throw new UsageError('--check changes nothing: --replace, --restored and --resume do');
+    throw new UsageError(
+      "--check changes nothing, so it can't be combined with --replace, --restored or --resume",
+    );
   }
   const resume = options.resume.map((cell) => whole(cell, '--resume'));
   let nodes: RedisNodes | undefined;

@@ -51,7 +51,7 @@ export async function rngTest({ of, sheet: file, json, version, ...options }: Te
   if (size < least || size > SIZE_MAX) {
     throw new UsageError(`--size must be ${grouped(least)} to ${grouped(SIZE_MAX)} ${unit}`);
   }
-  if (file !== undefined && of !== 'outcomes') throw new UsageError('--sheet goes with --of outcomes');
+  if (file !== undefined && of !== 'outcomes') throw new UsageError('--sheet requires --of outcomes');
   const seed = seedOf(options.seed);
   const sheet = sheetOf(file);
   const verdict = await runTests({ of, seed, sheet }, size);
@@ -140,12 +140,12 @@ function sheetOf(file: string | undefined): ParSheet {
   try {
     if (file !== undefined) value = JSON.parse(readFileSync(file === '-' ? 0 : file, 'utf8'));
   } catch (error) {
-    throw new UsageError(`${file} can't be read: ${lineOf(error)}`);
+    throw new UsageError(`Cannot read ${file}: ${lineOf(error)}`);
   }
   const checked = checkParSheet(value);
   if ('faults' in checked) {
     const [first] = checked.faults;
-    throw new UsageError(`${file} is no PAR sheet: ${first!.path || 'it'} ${first!.message}`);
+    throw new UsageError(`${file} is not a valid PAR sheet: ${first!.path || 'it'} ${first!.message}`);
   }
   return checked.sheet;
 }
@@ -162,7 +162,7 @@ function textOf({ tests, notApplicable, passed, ...report }: Report): string {
     `  runtime   Node ${node}, OpenSSL ${openssl}`,
     `  seed      ${seed}`,
     `  size      ${grouped(size)} ${SUBJECTS[of].unit}`,
-    `  rule      p below ${(0.01 / tests.length).toPrecision(2)} fails; below 0.01 is drawn again with 4 times the size and fails below 0.01`,
+    `  rule      a test fails if p < ${(0.01 / tests.length).toPrecision(2)}; if p < 0.01 it is repeated with 4 times the size, and fails if p < 0.01 again`,
   ];
   const rows = table(
     [
@@ -173,6 +173,6 @@ function textOf({ tests, notApplicable, passed, ...report }: Report): string {
     ],
     tests,
   );
-  const left = notApplicable.map((name) => `${name}: nothing to compare in these draws\n`).join('');
+  const left = notApplicable.map((name) => `${name}: not applicable to these draws\n`).join('');
   return `${head.join('\n')}\n\n${rows}${left}`;
 }

@@ -11,18 +11,21 @@ export function addRngCommands(
   const rng = program.command('rng').description('random numbers').helpGroup(group);
   const test = rng
     .command('test')
-    .description('statistical tests of the random number generator')
-    .option('--of <WHAT>', `what is drawn: ${Object.keys(OF).join(', ')}`, oneOf(OF), OF.keystream)
-    .option('--sheet <FILE>', 'with outcomes: the PAR sheet as uploaded, instead of that of the demo game')
-    .option('--seed <HEX>', 'repeats a run: 32 bytes; without it the operating system gives a fresh one')
-    .option('--size <N>', 'how many words, outcomes, tickets or shoes', wholeNumber)
+    .description('run statistical tests of the random number generator')
+    .option('--of <WHAT>', `kind of draws to test: ${Object.keys(OF).join(', ')}`, oneOf(OF), OF.keystream)
+    .option(
+      '--sheet <FILE>',
+      'PAR sheet as uploaded, for --of outcomes (default: the sheet of the demo game)',
+    )
+    .option('--seed <HEX>', 'seed of 32 bytes, to repeat a run (default: a random seed)')
+    .option('--size <N>', 'number of words, outcomes, tickets or shoes', wholeNumber)
     .addHelpText(
       'after',
       `
-The code that draws what is dealt draws for the test, with seeds of its own: never those of a game. A p below 0.01 is drawn again
-with four times the size and fails below 0.01; one below 0.01 divided by the number of tests fails at once. A generator without a
-fault fails in some 1.3 % of runs. docs/compliance.md describes each test.
-Exit status: 0 all passed, 1 one failed, 2 wrong usage.
+The tests use the code that draws the outcomes of games, with seeds of their own and never with a seed of a game. A test with p
+below 0.01 is repeated with four times the size, and fails if p is below 0.01 again. A test with p below 0.01 divided by the
+number of tests fails at once. A correct generator fails in about 1.3 % of runs. docs/compliance.md describes each test.
+Exit status: 0 if all tests passed, 1 if one failed, 2 for wrong usage.
 
 Examples:
   spindle rng test --size 100000000
@@ -34,13 +37,13 @@ Examples:
     });
   const output = rng
     .command('export')
-    .description('write random bytes as the tests read them')
-    .requiredOption('--bytes <N>', 'how many', wholeNumber)
-    .option('--seed <HEX>', 'the same seed gives the same bytes: 32 bytes')
+    .description('write the random bytes that the tests use')
+    .requiredOption('--bytes <N>', 'number of bytes', wholeNumber)
+    .option('--seed <HEX>', 'seed of 32 bytes; the same seed gives the same bytes (default: a random seed)')
     .addHelpText(
       'after',
       `
-Writes to the standard output the keystream that outcomes are drawn from, for PractRand, dieharder or a laboratory.
+Writes the keystream that outcomes are drawn from to standard output, for PractRand, dieharder or a test laboratory.
 
 Example:
   spindle rng export --bytes 68719476736 | RNG_test stdin32`,

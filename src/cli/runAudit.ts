@@ -29,7 +29,7 @@ export async function runAudit(
   const progress = new Progress(process.stderr);
   try {
     nodes = await openNodes(redisUrl, () => {}).catch((error: Error) => {
-      throw new Error(`The audit was not made: Redis does not answer: ${error.message}`);
+      throw new Error(`The audit was not run because Redis is not responding: ${error.message}`);
     });
     await installation(sql).catch((error: unknown) => {
       if (error instanceof FormatError) throw error;
@@ -79,7 +79,7 @@ function plain(report: AuditReport): string {
 function checkLine({ name, title, looked, violations }: Check, isInterrupted: boolean): string {
   const mark = violations > 0 ? 'WRONG' : isInterrupted ? '?' : 'ok';
   const what = Object.entries(looked).map(([noun, count]) => `${thousands(count)} ${noun}`);
-  const lookedAt = what.length === 0 ? 'not looked at' : what.join(', ');
+  const lookedAt = what.length === 0 ? 'not checked' : what.join(', ');
   return [
     `${mark.padEnd(6)} ${name.padEnd(13)} ${title}`,
     `${' '.repeat(21)}${lookedAt}: ${counted(violations, 'violation')}`,
@@ -108,17 +108,17 @@ function verdict(report: AuditReport): string {
   const { violations, interrupted, moving, rows, seconds, rowsPerSecond } = report;
   const work = `${thousands(rows)} ledger rows (${thousands(rowsPerSecond)}/s), ${seconds.toFixed(1)} s`;
   if (interrupted !== undefined) {
-    return `NOT FINISHED: ${interrupted}. ${counted(violations, 'violation')} until then; that says nothing about the rest. ${work}`;
+    return `NOT FINISHED: ${interrupted}. ${counted(violations, 'violation')} found before the interruption. The remaining data was not checked. ${work}`;
   }
   const moves = moving.map(
     ({ slug, fromCell, toCell }) =>
-      `Partner ${slug} was moving from cell ${fromCell} to cell ${toCell}: what Redis holds of it was left out.`,
+      `Partner ${slug} was moving from cell ${fromCell} to cell ${toCell}, so its data in Redis was not checked.`,
   );
   if (isClean(report)) return `CLEAN: ${work}`;
   const found =
     violations === 0
-      ? 'NOT COMPLETE: nothing is wrong with what was looked at'
+      ? 'NOT COMPLETE: no violations in the checked data'
       : `NOT CLEAN: ${counted(violations, 'violation')}`;
-  const again = moves.length === 0 ? [] : [...moves, 'Run the audit again once the move has ended.'];
+  const again = moves.length === 0 ? [] : [...moves, 'Run the audit again after the move has ended.'];
   return [`${found}. ${work}`, ...again].join('\n');
 }

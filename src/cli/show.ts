@@ -43,7 +43,7 @@ async function find(
       if (second === undefined) throw new UsageError('PLAYER_ID is missing');
       const cell = await cellOfPartner(sql, partnerId);
       const player = cell === undefined ? undefined : await nodes.cell(cell).findPlayer(partnerId, second);
-      if (player === undefined) throw new NotFoundError('No such player');
+      if (player === undefined) throw new NotFoundError('The player does not exist');
       return [
         {
           partnerId,
@@ -61,7 +61,7 @@ async function find(
       const gameId = whole(first, 'GAME_ID');
       const cell = await cellOfGame(sql, gameId);
       const game = cell === undefined ? undefined : await nodes.cell(cell).findGame(gameId);
-      if (game === undefined) throw new NotFoundError('No such game, or it has no block yet');
+      if (game === undefined) throw new NotFoundError('The game does not exist or has no block yet');
       return [{ gameId, cell: cell!, ...game, outcomesReady: Math.max(0, game.queueEnd - game.nextIndex) }];
     }
     if (what === 'outbox') {
@@ -80,7 +80,7 @@ async function find(
         }),
       );
     }
-    throw new UsageError(`«${what ?? ''}» can't be shown`);
+    throw new UsageError(`«${what ?? ''}» is not one of: player, game, outbox, lost`);
   } finally {
     nodes?.close();
     await sql.end();

@@ -7,7 +7,7 @@ import type { CopySetting } from '../engine/recovery/outsideCopies.store.js';
 import { oneOf, type StoreUrls, UsageError } from './command.js';
 import { confirm, withYes } from './confirm.js';
 
-export const GROUP = 'On the stores of REDIS_URL and DATABASE_URL, or the embedded ones of DATA_DIR:';
+export const GROUP = 'Commands on the stores (REDIS_URL and DATABASE_URL, or embedded in DATA_DIR):';
 
 const copySetting = oneOf<CopySetting>({ POSITION_FILE: 'POSITION_FILE', LOG_COPY_DIR: 'LOG_COPY_DIR' });
 
@@ -25,30 +25,33 @@ export function addStoreCommands(program: Command, { storeUrls, settings }: Stor
   const add = (parent: Command, usage: string, description: string): Command =>
     parent.command(usage).description(description).helpGroup(GROUP);
 
-  const show = add(program, 'show', 'what Redis holds packed');
+  const show = add(program, 'show', 'data in Redis, and lost spins');
   const shown = (usage: string, description: string): Command => {
-    const command = add(show, usage, description).option('--limit <N>', 'entries at the most (20)');
+    const command = add(show, usage, description).option(
+      '--limit <N>',
+      'maximum number of entries (default: 20)',
+    );
     return command.action(async () => {
       const { limit, json = false } = command.optsWithGlobals();
       const words = [command.name(), ...command.args];
       process.exitCode = await (await import('./show.js')).show(await storeUrls(), words, { limit, json });
     });
   };
-  shown('player <PARTNER_ID> <PLAYER_ID>', 'balance and newest entry of a player');
-  shown('game <GAME_ID>', 'counter and queue of a game');
-  shown('outbox <CELL>', 'entries that are not in Postgres yet');
-  shown('lost', 'acknowledged spins that were lost with a primary (ACK=redis), newest first');
+  shown('player <PARTNER_ID> <PLAYER_ID>', 'show the balance and newest entry of a player');
+  shown('game <GAME_ID>', 'show the counter and queue of a game');
+  shown('outbox <CELL>', 'show the entries of a cell that are not in Postgres yet');
+  shown('lost', 'show the acknowledged spins that a failover lost (ACK=redis), newest first');
 
-  const audit = add(program, 'audit', 'check the stores against each other')
-    .option('--redraw', 'draw every block again from its seed, too', false)
-    .option('--limit <N>', 'violations listed of each check (100)')
+  const audit = add(program, 'audit', 'compare Redis with the ledger and check both for violations')
+    .option('--redraw', 'also draw every block again from its seed', false)
+    .option('--limit <N>', 'maximum number of violations listed for each check (default: 100)')
     .addHelpText(
       'after',
       `
-Checks balances, indices, outcomes, blocks, totals, requestIds and cursors of both stores; reads only, and may run
-beside the service.
-Exit status: 0 CLEAN; 1 NOT CLEAN, NOT FINISHED where a store does not answer, or NOT COMPLETE where a partner moved between
-cells meanwhile.`,
+Checks the balances, indices, outcomes, blocks, totals, request ids and cursors of both stores. The command only reads, and may
+run beside the service.
+Exit status: 0 if CLEAN; 1 if NOT CLEAN, if NOT FINISHED because a store does not respond, or if NOT COMPLETE because a partner
+moved to another cell during the audit.`,
     )
     .action(async () => {
       const { limit, redraw, json = false } = audit.optsWithGlobals();
@@ -65,92 +68,101 @@ cells meanwhile.`,
 }
 
 function addUpgrade(program: Command, storeUrls: StoreSettings['storeUrls']): void {
-  const group = program
-    .command('upgrade')
-    .description('versions that run, and the end of an upgrade')
-    .helpGroup(GROUP);
+  const group = program.command('upgrade').description('upgrades to a new format').helpGroup(GROUP);
   const status = group
     .command('status')
-    .description('which versions run, which format is written, what is next')
-    .addHelpText('after', '\nExit status: 0 no upgrade is open; 1 one is.')
+    .description('show the running versions, the written format and the next step')
+    .addHelpText('after', '\nExit status: 0 if no upgrade is open, 1 if one is open.')
     .action(async () => {
       const { upgradeStatus } = await import('./upgrade.js');
       const { json = false } = status.optsWithGlobals();
       process.exitCode = await upgradeStatus(await storeUrls(), { json });
     });
   const finish = withYes(
-    group.command('finish').description('write the new format; the older version is refused from then on'),
+    group
+      .command('finish')
+      .description("switch to the new format; the previous version can't be started afterwards"),
   )
     .addHelpText(
       'after',
-      '\nRefused while a process runs that does not read the new format. There is no way back afterwards.\nExit status: 0 done; 1 refused.',
+      "\nRefused while a running process can't read the new format. The switch is permanent.\nExit status: 0 if done, 1 if refused.",
     )
     .action(async () => {
       const { json = false, yes } = finish.optsWithGlobals();
-      await confirm('The older version can not be started again on these stores afterwards.', { yes });
+      await confirm(
+        "This will switch these stores to the new format permanently. The previous version can't be started on them afterwards.",
+        { yes },
+      );
       process.exitCode = await (await import('./upgrade.js')).upgradeFinish(await storeUrls(), { json });
     });
 }
 
 const withoutText = (settings: readonly CopySetting[]): string =>
-  `Nothing tells by ${settings.join(', ')} any more whether Postgres is of an older state. If it is, outcomes that were shown are dealt again.`;
+  `This will abandon the existing copy of ${settings.join(', ')}. Without it, the service can't detect whether Postgres has an older state. If it does, outcomes that players have seen will be dealt again, which can't be undone.`;
 
 function addRecover(program: Command, { storeUrls, settings }: StoreSettings): void {
   const recover = withYes(
-    program.command('recover').description('make Redis what the ledger knows').helpGroup(GROUP),
+    program
+      .command('recover')
+      .description('rebuild the data of cells in Redis from the ledger')
+      .helpGroup(GROUP),
   )
-    .option('--check', 'look only', false)
+    .option('--check', 'report the state of each cell without changing anything', false)
     .option(
       '--replace',
-      "rebuild also what no machine should decide about (another database's Redis; a Postgres that lacks what it had): " +
-        'what Redis holds of it is given up',
+      'also rebuild refused cells, whose data belongs to another database or has entries that Postgres lacks. ' +
+        'Their data in Redis is discarded',
       false,
     )
     .option(
       '--restored',
-      'Postgres was restored to an older state: rebuild every cell, deal above all that may have been shown, and suspend the ' +
-        'raffles. Run it with all processes stopped; what Redis holds and Postgres lacks is given up',
+      'recover after Postgres was restored to an older state: void all outcomes that players may have seen, rebuild every cell, and suspend all ' +
+        'raffles. Stop all processes first. Entries in Redis that Postgres lacks are discarded',
       false,
     )
     .option(
       '--resume <CELL>',
-      'a halted cell that was looked into goes on; may be given again',
+      'clear the halt of a cell that you have examined (repeatable)',
       (cell: string, cells: readonly string[]) => [...cells, cell],
       [],
     )
     .option(
       '--without <SETTING>',
-      'POSITION_FILE or LOG_COPY_DIR: go on without the copy that Postgres has on record, where Postgres is known not to be of an older ' +
-        'state; may be given again. Nothing else is done then',
+      'abandon a copy (POSITION_FILE or LOG_COPY_DIR) that Postgres has on record, if you are certain that Postgres does not have an older ' +
+        'state (repeatable, not with other options)',
       (setting: string, settings: readonly CopySetting[]) => [...settings, copySetting(setting)],
       [] as readonly CopySetting[],
     )
     .addHelpText(
       'after',
       `
-Rebuilds every cell that has lost what the ledger knows and that no running worker serves.
+Rebuilds every cell whose data in Redis is lost and that no running worker owns.
 
 Examples:
   spindle recover --check
   spindle recover --resume 3
   spindle recover --restored
   spindle recover --without POSITION_FILE
-Exit status: 0 all cells are served, or can be; 1 some can't.`,
+Exit status: 0 if all cells are served or can be served, 1 if some can't.`,
     )
     .action(async () => {
       const { check, replace, restored, resume, without, json = false, yes } = recover.optsWithGlobals();
       const { recoverCells, abandonCopies } = await import('./recover.js');
       if (without.length > 0) {
         if (check || replace || restored || resume.length > 0)
-          throw new UsageError('--without goes with no other option of recover');
+          throw new UsageError("--without can't be combined with other options of recover");
         await confirm(withoutText(without), { yes });
         process.exitCode = await abandonCopies((await storeUrls()).databaseUrl, without, json);
         return;
       }
-      if (replace && !check) await confirm('What Redis holds of refused cells is given up.', { yes });
+      if (replace && !check)
+        await confirm(
+          'This will permanently discard the data of refused cells in Redis and rebuild these cells from the ledger.',
+          { yes },
+        );
       if (restored && !check) {
         const what =
-          'What Redis holds and Postgres lacks is given up, and every raffle that is not closed is suspended.';
+          'This will permanently discard all entries in Redis that Postgres lacks, rebuild every cell, and suspend all raffles that are not closed.';
         await confirm(what, { yes });
       }
       const {
@@ -177,19 +189,16 @@ function addVerify(program: Command, storeUrls: StoreSettings['storeUrls']): voi
   const settlement = program.commands.find((command) => command.name() === 'settlement')!;
   const verify = settlement
     .command('verify')
-    .description('recompute every settlement report')
+    .description('recompute all settlement reports and compare them')
     .helpGroup(GROUP)
-    .option('--partner <ID>', 'the reports of this partner only')
-    .option(
-      '--archive <DIR>',
-      'check reports of dropped days against their archives, not only what is on record',
-    )
+    .option('--partner <ID>', 'verify only the reports of this partner')
+    .option('--archive <DIR>', 'also compare reports of dropped days with the archives in this directory')
     .addHelpText(
       'after',
       `
-Checks each report against the ledger's rows, its hash, the chain from the first report on, and the audit log; reads only,
-and may run beside the service.
-Exit status: 0 CLEAN, 1 NOT CLEAN, or a store that does not answer.`,
+Checks each report against the rows of the ledger, its hash, the chain from the first report on, and the audit log. The command
+only reads, and may run beside the service.
+Exit status: 0 if CLEAN; 1 if NOT CLEAN, or if a store does not respond.`,
     )
     .action(async () => {
       const { partner, archive, json = false } = verify.optsWithGlobals();

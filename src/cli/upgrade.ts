@@ -23,11 +23,11 @@ const print = (text: string): void => void process.stdout.write(text);
 
 function nextStep(format: number, against: readonly RunningProcess[]): string {
   if (format > FORMATS.newest)
-    return `This program is older than what is written (format ${format}): use the newer one.`;
-  if (format === FORMATS.newest) return 'No upgrade is open: there is nothing to finish.';
+    return `This program can't read the written format ${format}. Use the newer program.`;
+  if (format === FORMATS.newest) return 'No upgrade is open, so there is nothing to finish.';
   if (against.length === 0)
-    return `Every running process reads format ${FORMATS.newest}: «spindle upgrade finish» ends the upgrade. Until then the older version may be started again.`;
-  return `${against.length} running ${against.length === 1 ? 'process does' : 'processes do'} not read format ${FORMATS.newest}: replace ${against.length === 1 ? 'it' : 'them'} first.`;
+    return `Every running process reads format ${FORMATS.newest}. Run «spindle upgrade finish» to end the upgrade. Until then, you can still go back to the previous version.`;
+  return `${against.length} running ${against.length === 1 ? 'process does' : 'processes do'} not read format ${FORMATS.newest}. Replace ${against.length === 1 ? 'it' : 'them'} first.`;
 }
 
 const lacking = (processes: readonly RunningProcess[]): RunningProcess[] =>
@@ -56,7 +56,7 @@ export async function upgradeStatus(urls: StoreUrls, { json }: { json: boolean }
     const blockedBy = isOpen ? against.map(({ processId }) => processId) : [];
     print(`${JSON.stringify({ format, program, isOpen, blockedBy, next, processes })}\n`);
   } else {
-    print(`Format that is written: ${format}\n\n${table(COLUMNS, processes)}\n${next}\n`);
+    print(`Written format: ${format}\n\n${table(COLUMNS, processes)}\n${next}\n`);
   }
   return isOpen ? 1 : 0;
 }
@@ -79,11 +79,11 @@ export async function upgradeFinish(urls: StoreUrls, { json }: { json: boolean }
   if (isDone && before === format) print(`${nextStep(format, [])}\n`);
   else if (isDone)
     print(
-      `Format ${format} is written from now on, within 5 s; versions that do not read it are refused at their start.\n`,
+      `Within 5 s, all processes write format ${format}. Versions that can't read this format can't be started anymore.\n`,
     );
   else if (against.length > 0) {
     print(`${table(COLUMNS, against)}\n${nextStep(format, against)} `);
-    print(`One that ended without a word counts as running for ${GONE_AFTER_S} s.\n`);
+    print(`A process that crashed is listed for ${GONE_AFTER_S} s.\n`);
   } else print(`${nextStep(format, [])}\n`);
   return isDone ? 0 : 1;
 }

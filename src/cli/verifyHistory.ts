@@ -20,19 +20,20 @@ export interface Given extends ProofOptions {
 
 function optionsOf(file: string | undefined, given: Given): HistoryOptions {
   const { game, url, keyFile, sample = 0, state } = given;
-  if (file !== undefined) throw new UsageError('--history takes no FILE');
-  if (game === undefined) throw new UsageError('Give the game: --game ID');
-  if (url === undefined) throw new UsageError("Give the service's address: --url URL");
-  if (keyFile === undefined) throw new UsageError('Give a file with a key of the partner: --key-file FILE');
+  if (file !== undefined) throw new UsageError("--history can't be combined with FILE");
+  if (game === undefined) throw new UsageError('Add --game ID with the id of the game');
+  if (url === undefined) throw new UsageError('Add --url URL with the address of the service');
+  if (keyFile === undefined) throw new UsageError('Add --key-file FILE with an API key of the partner');
   const key = textOf(keyFile).trim();
-  if (!/^ks_[\x21-\x7e]+$/.test(key)) throw new UsageError(`${keyFile} has no key of a partner`);
+  if (!/^ks_[\x21-\x7e]+$/.test(key))
+    throw new UsageError(`${keyFile} does not contain a partner key (ks_…)`);
   if (sample > SPINS_MAX) throw new UsageError(`--sample must be at most ${SPINS_MAX}`);
   const { logKeys, policy, sheet, table, rules, seen, labelKey } = verifyOptionsOf({
     ...given,
     url: undefined,
   });
   if (given.spin !== undefined || (seen?.length ?? 0) > 0)
-    throw new UsageError('--history takes neither --spin nor --seen');
+    throw new UsageError("--history can't be combined with --spin or --seen");
   const trust = { logKeys: logKeys ?? [], ...(policy === undefined ? {} : { policy }) };
   const math = {
     ...(sheet === undefined ? {} : { sheet }),
@@ -72,23 +73,22 @@ export async function verifyHistory(file: string | undefined, given: Given): Pro
     );
     return isClean ? 0 : 1;
   }
-  say(`${isClean ? 'PROVEN' : 'NOT PROVEN'}: game ${options.game}, ${size} records of the log`);
+  say(`${isClean ? 'PROVEN' : 'NOT PROVEN'}: game ${options.game}, ${size} records in the log`);
   for (const fault of shown) say(`  ${printable(fault)}`);
   if (state === undefined) return 1;
   const ranges = (list: readonly (readonly [number, number])[]): string =>
     list.map(([from, to]) => `${from} to ${to - 1}`).join(', ') || 'none';
   const earlier = before?.numbers ?? 0;
   if (before !== undefined) {
-    const numbers = earlier === 0 ? 'no number of the game' : `numbers 0 to ${earlier - 1}`;
+    const numbers =
+      earlier === 0 ? 'it has no entries of this game' : `it may have the entries 0 to ${earlier - 1}`;
     const name = printable(before.origin);
-    say(
-      `  the log took the place of ${name} (${before.size} records): ${numbers} may lie there, not looked at`,
-    );
+    say(`  the log replaced ${name} (${before.size} records), which was not checked; ${numbers}`);
   }
-  say(`  ${places.length - earlier} entries; indices ${ranges(covered)}; given up ${ranges(voided)}`);
+  say(`  ${places.length - earlier} entries; indices ${ranges(covered)}; voided ${ranges(voided)}`);
   say(
-    `  ${revealed} blocks revealed, ${unrevealed} not yet; p = ${p?.toPrecision(3) ?? '- (no sheet, or too few)'}`,
+    `  ${revealed} blocks revealed, ${unrevealed} not revealed yet; p = ${p?.toPrecision(3) ?? '- (no sheet, or too few outcomes)'}`,
   );
-  say(`  ${reports} reports name a checkpoint; ${spins} spins proven`);
+  say(`  ${reports} settlement reports with a checkpoint; ${spins} spins proven`);
   return isClean ? 0 : 1;
 }

@@ -51,7 +51,7 @@ export function verifyPool(value: unknown, published?: string): PoolVerdict {
   const isOpen = (value as { reveal?: unknown } | null)?.reveal ?? null;
   if (isOpen === null && wrong.every(({ path }) => /^\/(reveal|poolCommitment)$/.test(path))) {
     const fault =
-      'This raffle is not closed yet: what proves its pool is revealed once the last ticket is sold';
+      'This raffle is still open. The data that proves its pool is revealed after the last ticket is sold.';
     return { faults: [fault], pool: undefined };
   }
   if (wrong.length > 0) {
@@ -61,7 +61,7 @@ export function verifyPool(value: unknown, published?: string): PoolVerdict {
   const faults = poolFaults(pool);
   if (published !== undefined && published !== pool.poolCommitment) {
     faults.unshift(
-      `this is not the pool that was sealed: the commitment published then is ${published}, the file has ${pool.poolCommitment}`,
+      `this is not the sealed pool: the published commitment is ${published}, but the file has ${pool.poolCommitment}`,
     );
   }
   return { faults, pool };
@@ -84,7 +84,7 @@ export function verifyPoolFile(
   try {
     value = JSON.parse(readFileSync(file === '-' ? 0 : file, 'utf8'));
   } catch (error) {
-    throw new UsageError(`${file} can't be read: ${lineOf(error)}`);
+    throw new UsageError(`Cannot read ${file}: ${lineOf(error)}`);
   }
   const { faults, pool } = verifyPool(value, published);
   const isProven = faults.length === 0;
@@ -100,12 +100,12 @@ export function verifyPoolFile(
     const winning = table.reduce((sum, { count }) => sum + count, 0);
     say(`PROVEN: game ${gameConfigId}, ${size} tickets, ${winning} of them winning`);
     say(`  commitment ${poolCommitment}`);
-    say('  The prize table, the seed and the order are those of the commitment; the seed gives this order.');
+    say('  The prize table, seed and order match the commitment, and the seed gives this order.');
     say(
       published === undefined
-        ? '  Compare the commitment with the one that was published when the pool was sealed (or give that with\n' +
-            '  --commitment): only that proves that the pool has not been exchanged since.'
-        : '  It is the commitment that was given: the pool is the one that was sealed.',
+        ? '  Compare this commitment with the one that was published when the pool was sealed, or pass that one with\n' +
+            '  --commitment. Only this comparison proves that the pool has not been replaced since.'
+        : '  It equals the commitment given with --commitment, so this is the sealed pool.',
     );
   }
   return isProven ? 0 : 1;

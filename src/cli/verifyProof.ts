@@ -35,7 +35,7 @@ export function textOf(file: string): string {
   try {
     return readFileSync(file === '-' ? 0 : file, 'utf8');
   } catch (error) {
-    throw new UsageError(`${file} can't be read: ${lineOf(error)}`);
+    throw new UsageError(`Cannot read ${file}: ${lineOf(error)}`);
   }
 }
 
@@ -44,14 +44,14 @@ function jsonOf(file: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new UsageError(`${file} can't be read: ${lineOf(error)}`);
+    throw new UsageError(`Cannot read ${file}: ${lineOf(error)}`);
   }
 }
 
 /** Returns a function that reads tiles of a service's log, each once. @param url base URL of the service */
 function tileReader(url: string): (path: string) => Promise<Uint8Array> {
   if (!/^https?:\/\//.test(url) || !URL.canParse(url)) {
-    throw new UsageError(`«${url}» is no http:// or https:// address`);
+    throw new UsageError(`«${url}» is not an http:// or https:// address`);
   }
   const tiles = new Map<string, Promise<Uint8Array>>();
   const read = async (path: string): Promise<Uint8Array> => {
@@ -70,7 +70,8 @@ function tileReader(url: string): (path: string) => Promise<Uint8Array> {
 /** Returns the options that a proof is verified with. @throws UsageError */
 export function verifyOptionsOf(options: ProofOptions): VerifyOptions {
   const { logKey, policy, sheet, table, rules, spin, labelKeyFile, seen, url } = options;
-  if (logKey === undefined && policy === undefined) throw new UsageError('Give --log-key or --policy');
+  if (logKey === undefined && policy === undefined)
+    throw new UsageError('Give the key of the log: --log-key or --policy');
   return {
     logKeys: logKey === undefined ? [] : [logKey],
     ...(policy === undefined ? {} : { policy: textOf(policy) }),
@@ -97,7 +98,7 @@ function nameOf(proof: Record<string, unknown>): string {
   const { spinId, roundId, gameId, logIndex, number, fromIndex, toIndex } = proof;
   const at = `log index ${printable(logIndex)}`;
   if (isBlock(proof))
-    return `block ${printable(number)}, outcomes from ${printable(fromIndex)} to before ${printable(toIndex)}, ${at}`;
+    return `block ${printable(number)}, outcomes ${printable(fromIndex)} to before ${printable(toIndex)}, ${at}`;
   const what = roundId === undefined ? `spin ${printable(spinId)}` : `round ${printable(roundId)}`;
   return `${what}, game ${printable(gameId)}, ${at}`;
 }
@@ -127,8 +128,8 @@ export async function verifyProofFile(file: string, given: ProofOptions): Promis
     say(`PROVEN: ${nameOf(proof as Record<string, unknown>)}`);
     say(
       found.since === undefined
-        ? "  Logged. Since when it can't tell: give a checkpoint that you kept from before the spin with --seen."
-        : `  Fixed before: the log of ${found.since} records that you kept already had it.`,
+        ? "  Logged. The proof can't show since when. Use --seen with a checkpoint that you saved before the spin."
+        : `  Fixed before: your saved checkpoint of ${found.since} records already contains it.`,
     );
   }
   return isProven ? 0 : 1;

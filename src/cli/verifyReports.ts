@@ -23,7 +23,7 @@ export async function verifyReports(
   const progress = new Progress(process.stderr);
   try {
     if (partnerId !== undefined) {
-      if (!(await isPartner(sql, partnerId))) throw new NotFoundError(`There is no partner ${partnerId}`);
+      if (!(await isPartner(sql, partnerId))) throw new NotFoundError(`Partner ${partnerId} does not exist`);
     }
     const { archive } = options;
     const verification = await verifySettlements(sql, partnerId, {

@@ -23,7 +23,9 @@ const validator = Compile(EndedRound);
  */
 export function verifyRound(value: unknown, published?: string): string[] {
   if ((value as { status?: unknown } | null)?.status === 'OPEN')
-    return ['This round is open: the seed that proves its cards is shown once it has ended'];
+    return [
+      'This round is still open. The seed that proves its cards is revealed after the round has ended.',
+    ];
   const wrong = schemaFaults(validator, value, MESSAGES)?.faults ?? [];
   if (wrong.length > 0) return wrong.map(({ path, message }) => `${path || 'The file'} ${message}`);
   const round = value as EndedRound;
@@ -48,7 +50,7 @@ export function verifyRoundFile(
   try {
     value = JSON.parse(readFileSync(file === '-' ? 0 : file, 'utf8'));
   } catch (error) {
-    throw new UsageError(`${file} can't be read: ${lineOf(error)}`);
+    throw new UsageError(`Cannot read ${file}: ${lineOf(error)}`);
   }
   const faults = verifyRound(value, published);
   if (faults.length > 0) return told(faults, undefined, { json: options.json, published });
@@ -90,10 +92,12 @@ function told(
     const { roundId, gameId, index, actions, commitment } = proven;
     say(`PROVEN: round ${roundId}, game ${gameId}, shoe ${index}, ${actions} actions`);
     say(`  commitment ${commitment}`);
-    say('  Rules and seed are those of the commitment; seed and actions give every card and the payout.');
+    say('  The rules and seed match the commitment; the seed and actions give every card and the payout.');
     if (published === undefined) {
-      say('  Compare the commitment with the one that the deal showed (or give that with --commitment):');
-      say('  only that proves that the shoe has not been exchanged since.');
+      say(
+        '  Compare this commitment with the one in the response to the deal, or pass that one with --commitment.',
+      );
+      say('  Only this comparison proves that the shoe has not been replaced since.');
     }
   }
   return isProven ? 0 : 1;
@@ -113,7 +117,7 @@ export async function verifyArchivedRound(
   const sql = openPostgres(databaseUrl, 'verify', 2);
   try {
     const named = new SpinIds((await installation(sql)).spinIdKey).decode(roundId);
-    if (named === undefined) throw new UsageError(`${printable(roundId)} is no id of a round`);
+    if (named === undefined) throw new UsageError(`${printable(roundId)} is not the id of a round`);
     const found = await archivedRound(sql, options.archive, { dealId: named.entryId, roundId });
     const say = { json: options.json, published };
     if (!('record' in found)) return told(found, undefined, say);
@@ -129,4 +133,4 @@ export async function verifyArchivedRound(
 }
 
 const exchanged = (published: string, found: string): string =>
-  `this is not the shoe that was dealt: the deal showed ${published}, the file has ${found}`;
+  `this is not the dealt shoe: the commitment at the deal was ${published}, but the file has ${found}`;

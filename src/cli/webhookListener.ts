@@ -58,7 +58,7 @@ function secretsIn(file: string): readonly string[] {
     .split('\n')
     .flatMap((line) => line.trim() || []);
   if (secrets.length === 0 || secrets.some((secret) => !/^whsec_[\x21-\x7e]+$/.test(secret)))
-    throw new UsageError(`${file} must have a secret of a webhook, whsec_…, in each line`);
+    throw new UsageError(`${file} must contain one webhook secret (whsec_…) in each line`);
   return secrets;
 }
 
@@ -106,7 +106,7 @@ function faultsOf(
 
 function asText(brand: string, request: IncomingMessage, body: Buffer, faults: string[] | undefined): string {
   const own = (name: string): string => header(request, `X-${brand}-${name}`);
-  let signed = 'signatures not checked (no --secret-file)';
+  let signed = 'signatures were not checked because --secret-file is not set';
   if (faults !== undefined)
     signed = faults.length === 0 ? 'signatures valid' : `NOT VALID: ${faults.join(', ')}`;
   return `${new Date().toISOString()} ${own('Event')} ${own('Delivery-Id')} attempt ${own('Attempt')}  ${signed}\n  ${body.toString('utf8')}`;

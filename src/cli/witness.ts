@@ -46,7 +46,8 @@ async function contentOf<T>(file: string, read: (text: string) => T): Promise<T>
 
 function witnessKey(text: string): Signer {
   const signer = parseSignerKey(text.trim());
-  if (signer.algorithm !== 'witness') throw new Error('it is the key of a log, not of a witness (type 0x04)');
+  if (signer.algorithm !== 'witness')
+    throw new Error('it is the key of a log, but a witness needs a key of type 0x04');
   return signer;
 }
 
@@ -57,7 +58,7 @@ async function makeKey(name: string, file: string): Promise<number> {
     await made.writeFile(`${signerKeyOf(signer)}\n`);
     await made.close();
   } catch (error) {
-    throw new UsageError(`${file} can't be made: ${lineOf(error)}`);
+    throw new UsageError(`Cannot create ${file}: ${lineOf(error)}`);
   }
   process.stdout.write(`${vkeyOf(signer)}\n`);
   return 0;
@@ -117,7 +118,7 @@ export async function witness(options: WitnessOptions): Promise<number> {
   if ((options.listen === undefined) === (options.pull === undefined))
     throw new UsageError('Give --listen HOST:PORT or --pull URL');
   const policy = await contentOf(needed(options.policy, '--policy FILE'), (text) => new Policy(text));
-  if (policy.logs.length === 0) throw new UsageError(`${options.policy}: it names no log`);
+  if (policy.logs.length === 0) throw new UsageError(`${options.policy} names no log`);
   const signer = await contentOf(keyFile, witnessKey);
   const folder = await holdFolder(needed(options.state, '--state DIR')).catch((error: unknown) => {
     throw new UsageError(lineOf(error));
@@ -125,7 +126,7 @@ export async function witness(options: WitnessOptions): Promise<number> {
   const state = new WitnessState(folder, signer);
   if (options.pull !== undefined) {
     if (!/^https?:\/\//.test(options.pull) || !URL.canParse(options.pull))
-      throw new UsageError(`«${options.pull}» is no http:// or https:// address`);
+      throw new UsageError(`«${options.pull}» is not an http:// or https:// address`);
     const everySeconds = wholeNumber(options.every ?? '60');
     if (everySeconds < 1 || everySeconds > EVERY_MAX)
       throw new UsageError(`--every must be 1 to ${EVERY_MAX} seconds`);
@@ -133,9 +134,9 @@ export async function witness(options: WitnessOptions): Promise<number> {
   }
   const address = addressOf(options.listen!);
   const server = await serveWitness({ policy, state, ...address, say }).catch((error: unknown) => {
-    throw new UsageError(`It can't listen at ${options.listen}: ${lineOf(error)}`);
+    throw new UsageError(`Cannot listen on ${options.listen}: ${lineOf(error)}`);
   });
-  say(`witness ${vkeyOf(signer)} listens at http://${address.host}:${server.port}`);
+  say(`witness ${vkeyOf(signer)} is listening on http://${address.host}:${server.port}`);
   await ended().promise;
   await server.close();
   return 0;

@@ -173,7 +173,7 @@ describe.concurrent('spindle key', () => {
     const id = String(partnerId);
     const issued = await cli('key', 'issue', id, '--name', 'first', '--expires', '2099-01-02T03:04:05Z');
     expect(issued.status).toBe(0);
-    expect(issued.error).toBe('The key is shown this once: nobody can read it again.\n');
+    expect(issued.error).toBe('The key is shown only once. Save it now.\n');
     const apiKey = member(issued.out, 'apiKey')!;
     expect(apiKey).toMatch(/^ks_[\w-]{43}$/);
     expect((await service.partner('GET', '/version', apiKey)).status).toBe(200);
@@ -181,7 +181,9 @@ describe.concurrent('spindle key', () => {
     const asJson = await cli('key', 'issue', id, '--json');
     expect(JSON.parse(asJson.out)).toMatchObject({ apiKey: expect.stringMatching(/^ks_/), name: null });
 
-    expect(await done('key', 'revoke', id, keyId, '--yes')).toMatch(/^Key \d+ of partner \d+ is revoked\.\n/);
+    expect(await done('key', 'revoke', id, keyId, '--yes')).toMatch(
+      /^Key \d+ of partner \d+ was revoked\.\n/,
+    );
     expect((await service.partner('GET', '/version', apiKey)).status).toBe(401);
     const listed = await done('key', 'list', id);
     expect(listed).toMatch(/^ *id {2}name +begins with +status +created +expires +last used\n/);
@@ -255,7 +257,7 @@ describe.concurrent('spindle raffle', () => {
     const made = await cli('raffle', 'create', String(partner.partnerId), ...words, '--wait', '--json');
     expect([made.status, made.error]).toEqual([
       0,
-      expect.stringMatching(/^Raffle \d+ is made; waiting until its pool is sealed …\n$/),
+      expect.stringMatching(/^Raffle \d+ was created; waiting until its pool is sealed …\n$/),
     ]);
     return JSON.parse(made.out) as Json & { gameConfigId: number };
   }
@@ -277,7 +279,7 @@ describe.concurrent('spindle raffle', () => {
     const open = await cli('verify-pool', file('open.json', sealed.text));
     expect(open).toEqual({
       status: 1,
-      out: expect.stringMatching(/^NOT PROVEN\n {2}This raffle is not closed yet[^\n]*\n$/),
+      out: expect.stringMatching(/^NOT PROVEN\n {2}This raffle is still open[^\n]*\n$/),
       error: '',
     });
 
@@ -306,7 +308,7 @@ describe.concurrent('spindle raffle', () => {
         `^PROVEN: game ${gameConfigId}, 12 tickets, 4 of them winning\n  commitment ${commitment}\n`,
       ),
     );
-    expect(proven.out).toContain('the pool is the one that was sealed');
+    expect(proven.out).toContain('so this is the sealed pool');
     expect(alone).toMatchObject({ status: 0, out: expect.stringContaining('only that proves') });
     expect(piped).toEqual(alone);
     expect(JSON.parse(stated.out)).toEqual({
@@ -376,7 +378,7 @@ describe.concurrent('spindle raffle', () => {
     const exchanged = await run({}, ['verify-pool', closed, '--commitment', turned(commitment)]);
     expect(exchanged).toMatchObject({
       status: 1,
-      out: expect.stringMatching(/^NOT PROVEN\n {2}this is not the pool that was sealed: [^\n]*\n$/),
+      out: expect.stringMatching(/^NOT PROVEN\n {2}this is not the sealed pool: [^\n]*\n$/),
     });
     const wrong = [
       ['verify-pool', closed, '--commitment', 'abc'],
@@ -408,7 +410,7 @@ describe.concurrent('spindle raffle', () => {
     );
     expect(member(out, 'gameType')).toBe('raffle');
     const slot = await cli('raffle', 'show', String(gameId));
-    expect(slot).toEqual({ status: 1, out: '', error: `spindle: Game ${gameId} is no raffle\n` });
+    expect(slot).toEqual({ status: 1, out: '', error: `spindle: Game ${gameId} is not a raffle\n` });
   });
 
   test('spindle raffle create refuses a wrong file and prints each fault with its line', async () => {
@@ -426,7 +428,7 @@ describe.concurrent('spindle raffle', () => {
       status: 1,
       out: '',
       error: [
-        'spindle: The raffle is not made',
+        'spindle: The raffle was not created',
         `  ${wrong}:2: prizeTier must be <= 6`,
         `  ${wrong}:3: prizeTier must be a decimal number, not «two»\n`,
       ].join('\n'),
@@ -437,9 +439,13 @@ describe.concurrent('spindle raffle', () => {
     ]);
     expect(absent).toMatchObject({
       status: 2,
-      error: expect.stringMatching(/^spindle: absent\.csv can't be read/),
+      error: expect.stringMatching(/^spindle: Cannot read absent\.csv: /),
     });
-    expect(incomplete).toMatchObject({ status: 2, error: 'spindle: missing: --name, --config, --price\n' });
+    expect(incomplete).toMatchObject({
+      status: 2,
+      error:
+        'spindle: Missing values. Add them to the file, or use these options: --name, --config, --price\n',
+    });
   });
 });
 
@@ -480,7 +486,7 @@ describe.concurrent('the connection of spindle to the service', () => {
       status: 1,
       out: '',
       error:
-        'spindle: The service at http://127.0.0.1:1 does not answer: connect ECONNREFUSED 127.0.0.1:1\n  Another address: --url, or SPINDLE_URL\n',
+        'spindle: The service at http://127.0.0.1:1 does not answer: connect ECONNREFUSED 127.0.0.1:1\n  If the address is wrong, set SPINDLE_URL or use --url\n',
     });
     expect(strange).toMatchObject({
       status: 1,
@@ -489,7 +495,7 @@ describe.concurrent('the connection of spindle to the service', () => {
     // A request without an answer can be repeated, because its request id was printed before it was sent.
     const requestId = /^request id ([0-9a-f-]{36})\n/.exec(unknown.error)?.[1];
     expect(unknown.error).toContain(
-      `\nWhether the balance was adjusted is not known: repeat it with --request-id '${requestId}'.\n`,
+      `\nThe result is unknown. Repeat the command with --request-id '${requestId}'; the balance changes only once.\n`,
     );
     expect([unknown.status, repeated.status]).toEqual([1, 1]);
     expect(repeated.error).toMatch(/^request id again\n/);
@@ -500,14 +506,14 @@ describe.concurrent('the connection of spindle to the service', () => {
     const wrong: [string[], RegExp][] = [
       [['partner', 'bogus'], /unknown command 'bogus'/],
       [['partner', 'show'], /missing required argument 'PARTNER'/],
-      [['partner', 'show', 'X'], /PARTNER must be the id or the slug of a partner/],
+      [['partner', 'show', 'X'], /PARTNER must be the id or slug of a partner/],
       [['partner', 'update', '1'], /Nothing to update/],
       [['partner', 'update', '1', '--funding', '0.0000001'], /at most 6 decimals/],
       [['partner', 'update', '1', '--funding', '8999999999.999999'], /more digits than the service/],
-      [['adjust', '1', 'p', '--amount', '1,5', '--reason', 'r'], /decimal number of USD/],
+      [['adjust', '1', 'p', '--amount', '1,5', '--reason', 'r'], /amount in USD/],
       [['partner', 'list', '--url', 'http://user:secret@127.0.0.1'], /must have no user, query or fragment/],
       [['partner', 'list', '--url', 'ftp://x'], /no http:\/\/ or https:\/\/ address/],
-      [['partner', 'list', '--key-file', 'absent'], /No operator key: absent can't be read\n/],
+      [['partner', 'list', '--key-file', 'absent'], /Cannot read the operator key from absent\n/],
       [['partner', 'list', '--key-file', strange], /characters that no key has\n$/],
     ];
     await Promise.all(
@@ -532,7 +538,7 @@ test.concurrent('spindle prints help at each level, and its version', async () =
     json<{ paths: Json }>('openapi'),
   ]);
   for (const line of [
-    'overview +traffic of today',
+    'overview +show the traffic of today',
     'partner COMMAND +partners and their settings: create, list, show,$',
     'key COMMAND +API keys of a partner: issue, list, revoke$',
     'adjust PARTNER PLAYER_ID ',

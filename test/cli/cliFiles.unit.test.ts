@@ -22,8 +22,8 @@ describe('prize files', () => {
       'f:2: valueUsd must be above 0 and at most 1000000000, with at most 6 decimals',
     ]);
     expect(faults(`${PRIZES}A,1,0.10000000000000000001,1\nB,1,8999999999.999999,1\n`)).toEqual([
-      'f:2: valueUsd has more digits than the service distinguishes',
-      'f:3: valueUsd has more digits than the service distinguishes',
+      'f:2: valueUsd has more digits than the service can represent exactly',
+      'f:3: valueUsd has more digits than the service can represent exactly',
     ]);
     expect(faults(`${PRIZES}A,1,1\n"B""",1,0x10,-1\n\n"C\nC",1,"1,5",\nD,1.5,0,11\n`)).toEqual([
       'f:2: has 3 fields, not 4',
@@ -44,7 +44,7 @@ describe('prize files', () => {
       'f:3: prizeTier must be >= 1',
     ]);
     expect(faults('name,prizeTier,valueUsd,count\nA,1,1,1\n')).toEqual([
-      'f:1: the header must be prizeName,prizeTier,valueUsd,count: «name» is none of them',
+      'f:1: the header must be prizeName,prizeTier,valueUsd,count, but the file has «name»',
     ]);
     expect(faults('')).toEqual(['f:1: the header must be prizeName,prizeTier,valueUsd,count']);
     expect(faults(PRIZES)).toEqual(['f:1: prizes must not have fewer than 1 items']);
@@ -61,18 +61,20 @@ describe('prize files', () => {
       ),
     ).toEqual([
       'f:2: prizeTier must be <= 6',
-      'f:4: valueUsd has more digits than the service distinguishes',
-      'f:4: count is there twice',
-      'f:4: «odds» is no member of this',
+      'f:4: valueUsd has more digits than the service can represent exactly',
+      'f:4: count occurs twice',
+      'f:4: «odds» is not a known property',
     ]);
     expect(faults('[{"prizeName":"A",\n"prizeTier":1,\n"valueUsd":1}]')).toEqual(['f:1: count is required']);
     expect(faults('{"displayName":"x",\n"price":1}')).toEqual([
       'f:1: prizes is required',
-      'f:2: «price» is no member of this',
+      'f:2: «price» is not a known property',
     ]);
-    expect(faults('[\n{"prizeName" "A"}]')).toEqual([expect.stringMatching(/^f:2: is no JSON: /)]);
-    expect(faults('[\n')).toEqual([expect.stringMatching(/^f:\d: is no JSON: /)]);
-    expect(faults('nothing', {}, 'f.json')).toEqual([expect.stringMatching(/^f\.json:1: is no JSON: /)]);
+    expect(faults('[\n{"prizeName" "A"}]')).toEqual([expect.stringMatching(/^f:2: is not valid JSON: /)]);
+    expect(faults('[\n')).toEqual([expect.stringMatching(/^f:\d: is not valid JSON: /)]);
+    expect(faults('nothing', {}, 'f.json')).toEqual([
+      expect.stringMatching(/^f\.json:1: is not valid JSON: /),
+    ]);
   });
 });
 test('aligns amounts in a table, and escapes characters that would move the cursor', () => {
@@ -106,11 +108,11 @@ test.each([
 ])("asks in a terminal before an action that can't be undone: %j", async (answer, isDone) => {
   const input = Object.assign(new PassThrough(), { isTTY: true });
   const output = new PassThrough();
-  const asked = confirm('Key 3 is refused.', {}, { input, output });
+  const asked = confirm('This will revoke key 3.', {}, { input, output });
   input.end(answer);
   if (isDone) await expect(asked).resolves.toBeUndefined();
-  else await expect(asked).rejects.toThrow('Nothing is changed');
-  expect(String(output.read())).toContain('Key 3 is refused. Do it? [y/N] ');
+  else await expect(asked).rejects.toThrow('Nothing has changed');
+  expect(String(output.read())).toContain('This will revoke key 3. Continue? [y/N] ');
 });
 
 test('takes no secret as an option, because every user of the machine could read it; secrets come from files', () => {

@@ -124,7 +124,7 @@ test('spindle compliance report writes games with zeros for days without play, a
   const before = read('index.json');
   expect(await report(...wanted)).toMatchObject({
     status: 2,
-    error: expect.stringContaining('is not empty'),
+    error: expect.stringContaining('must be empty'),
   });
   expect(read('index.json')).toBe(before);
   for (const days of [

@@ -37,9 +37,9 @@ test.each([
   [['partner', 'show'], "missing required argument 'PARTNER'"],
   [
     ['partner', 'list', '--url', 'ftp://x', '--key-file', 'key'],
-    '«ftp://x» is no http:// or https:// address',
+    '«ftp://x» is not an http:// or https:// address',
   ],
-  [['partner', 'list', '--key-file', 'absent'], "No operator key: absent can't be read"],
+  [['partner', 'list', '--key-file', 'absent'], 'Cannot read the operator key from absent'],
 ])('reports the arguments %j as wrong usage, as a line of JSON with --json', async (args, message) => {
   const plain = await cli(...args);
   expect([plain.status, plain.out]).toEqual([2, '']);
@@ -66,5 +66,7 @@ test("spindle suggests another address if the service doesn't respond, also with
     '--json',
   );
   expect(status).toBe(1);
-  expect(JSON.parse(error).error.details).toEqual([{ message: 'Another address: --url, or SPINDLE_URL' }]);
+  expect(JSON.parse(error).error.details).toEqual([
+    { message: 'If the address is wrong, set SPINDLE_URL or use --url' },
+  ]);
 });

@@ -94,7 +94,7 @@ test('spindle api lists API versions with their users, announces a sunset, and p
 
 test('spindle operator issues, lists, rotates and revokes keys, and tells an auditor which role is missing', async () => {
   const issued = await cli('operator', 'issue', 'jane.doe', '--role', 'auditor', '--json');
-  expect([issued.status, issued.error]).toEqual([0, expect.stringMatching(/shown this once/)]);
+  expect([issued.status, issued.error]).toEqual([0, expect.stringMatching(/shown only once/)]);
   const { apiKey } = JSON.parse(issued.out);
   expect(apiKey).toMatch(/^kso_[\w-]{43}$/);
   writeFileSync(join(folder, 'jane'), `${apiKey}\n`);
@@ -114,7 +114,7 @@ test('spindle operator issues, lists, rotates and revokes keys, and tells an aud
   expect(rotated.out).not.toContain(apiKey);
   expect((await cli('operator', 'list', ...asJane)).error).toMatch(/^KS-4002 /);
   expect((await cli('operator', 'revoke', 'jane.doe', '--yes')).out).toBe(
-    'The key of jane.doe is revoked.\n',
+    'The key of jane.doe was revoked.\n',
   );
   expect((await cli('operator', 'issue', 'john')).status).toBe(2);
 });
@@ -191,9 +191,9 @@ test('spindle requires --yes for an irreversible action without a terminal, and 
   ]);
   for (const ended of refused) {
     expect(ended).toMatchObject({ status: 2, out: '' });
-    expect(ended.error).toMatch(/^spindle: .+\. This can't be undone: use --yes to do it\n$/);
+    expect(ended.error).toMatch(/^spindle: .+\. Nothing has changed yet; add --yes to confirm\.\n$/);
   }
-  expect(refused.at(-1)!.error).toContain('prizes of 201.00 USD for tickets of 200.00 USD');
+  expect(refused.at(-1)!.error).toContain('the prizes are worth 201.00 USD, and all tickets cost 200.00 USD');
   const made = await Promise.all([
     cli(...raffle, '--config', 'LOSS', '--price', '1', '--size', '200', '--yes'),
     cli(...raffle, '--config', 'EVEN', '--price', '1.005', '--size', '200'),
@@ -283,7 +283,7 @@ test('spindle webhooks manage changes a webhook, shows deliveries and events, an
     ...['register', '--to', 'http://localhost:11/', '--events', 'spin.large_win'],
   );
   expect(registered.secret).toMatch(/^whsec_/);
-  expect((await manage('delete', String(registered.id))).out).toBe(`Webhook ${registered.id} is deleted\n`);
+  expect((await manage('delete', String(registered.id))).out).toBe(`Webhook ${registered.id} was deleted.\n`);
   expect((await manage('deliveries', String(registered.id))).error).toMatch(/^KS-4206 /);
   const wanted = ['--to', 'http://localhost:10/', '--events', 'api_key.expiring,block.low_reserve'];
   expect(await asked('change', String(id), ...wanted)).toMatchObject({
@@ -348,10 +348,10 @@ test.each([
   [['test', '--key-file', 'key'], 'test needs the id of a webhook'],
   [['rotate', 'x', '--key-file', 'key'], 'rotate needs the id of a webhook'],
   [['change', '1', '--key-file', 'key'], 'change needs --to or --events'],
-  [['resend', '1', '--key-file', 'key'], 'resend needs the id of a delivery'],
+  [['resend', '1', '--key-file', 'key'], 'resend needs the id of a webhook and the id of a delivery'],
   [['events', '--limit', 'x', '--key-file', 'key'], '--limit must be 1 to 100'],
-  [['list', '--key-file', 'none'], "none can't be read"],
-  [['list', '--key-file', 'wrong'], 'wrong has no key of a partner'],
+  [['list', '--key-file', 'none'], 'Cannot read none'],
+  [['list', '--key-file', 'wrong'], 'wrong does not contain a partner key (ks_…)'],
   [['list'], "required option '--key-file <FILE>' not specified"],
 ])('spindle webhooks manage refuses %j as wrong usage', async (args, message) => {
   const ended = await cli('webhooks', 'manage', ...args);

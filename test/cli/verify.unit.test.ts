@@ -35,7 +35,7 @@ async function run(path: string, options: Parameters<typeof verifyProofFile>[1])
 test("spindle verify confirms a valid proof, and says that it can't tell since when the record was logged", async () => {
   expect(await run(good, { logKey: log.vkey })).toBe(0);
   expect(out).toMatch(
-    /^PROVEN: spin 0{2}1{2}[^\n]+, game 7, log index 1\n {2}Logged\. Since when it can't tell/,
+    /^PROVEN: spin 0{2}1{2}[^\n]+, game 7, log index 1\n {2}Logged\. The proof can't show since when/,
   );
 });
 
@@ -43,7 +43,7 @@ test('spindle verify says that a record was fixed before a checkpoint that was k
   const seen = [file('seen', log.checkpoint3)];
   const policy = file('policy', `log ${log.vkey}\nwitness w ${witness.vkey}\nquorum w\n`);
   expect(await run(good, { policy, seen })).toBe(0);
-  expect(out).toContain('Fixed before: the log of 3 records');
+  expect(out).toContain('Fixed before: your saved checkpoint of 3 records');
 });
 
 test('spindle verify names every fault of a proof', async () => {

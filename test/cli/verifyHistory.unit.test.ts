@@ -61,15 +61,15 @@ test('spindle verify --history proves a whole history, with and without the PAR 
   const { status, lines } = await run(log);
   expect([status, ...lines]).toEqual([
     0,
-    `PROVEN: game 7, ${log.records.length} records of the log`,
-    '4 entries; indices 0 to 1535; given up 1030 to 1535',
-    expect.stringMatching(/^2 blocks revealed, 1 not yet; p = 0\.\d+$/),
-    '1 reports name a checkpoint; 0 spins proven',
+    `PROVEN: game 7, ${log.records.length} records in the log`,
+    '4 entries; indices 0 to 1535; voided 1030 to 1535',
+    expect.stringMatching(/^2 blocks revealed, 1 not revealed yet; p = 0\.\d+$/),
+    '1 settlement reports with a checkpoint; 0 spins proven',
   ]);
   const bare = await run(log, { sheet: undefined } as never);
   expect([bare.status, bare.lines[2]]).toEqual([
     0,
-    '2 blocks revealed, 1 not yet; p = - (no sheet, or too few)',
+    '2 blocks revealed, 1 not revealed yet; p = - (no sheet, or too few outcomes)',
   ]);
 });
 
@@ -81,8 +81,8 @@ test('spindle verify --history reads every page of a game with many blocks', asy
   const { status, lines } = await run(log);
   expect([status, ...lines.slice(1, 3)]).toEqual([
     0,
-    '201 entries; indices 0 to 803; given up none',
-    expect.stringMatching(/^101 blocks revealed, 100 not yet/),
+    '201 entries; indices 0 to 803; voided none',
+    expect.stringMatching(/^101 blocks revealed, 100 not revealed yet/),
   ]);
 });
 
@@ -97,7 +97,7 @@ test('spindle verify --history reads only new records if it stored its position'
   const second = await run(log, { state });
   expect([second.status, second.lines[2]]).toEqual([
     0,
-    expect.stringMatching(/^2 blocks revealed, 2 not yet/),
+    expect.stringMatching(/^2 blocks revealed, 2 not revealed yet/),
   ]);
   expect(log.asked.filter((path) => path.includes('/entries/'))).toEqual([
     expect.stringMatching(/^\/log\/tile\/entries\/001\.p\//),
@@ -106,7 +106,10 @@ test('spindle verify --history reads only new records if it stored its position'
   expect(JSON.parse(readFileSync(state, 'utf8')).size).toBe(log.records.length);
   Object.assign(later, { status: 'EXHAUSTED', reveal });
   const third = await run(log, { state });
-  expect([third.status, third.lines[2]]).toEqual([0, expect.stringMatching(/^3 blocks revealed, 1 not yet/)]);
+  expect([third.status, third.lines[2]]).toEqual([
+    0,
+    expect.stringMatching(/^3 blocks revealed, 1 not revealed yet/),
+  ]);
   log.records.splice(5, 1, Buffer.alloc(49, 1));
   expect((await run(log, { state })).lines[1]).toMatch(/^log: .* two histories$/);
 });
@@ -132,17 +135,17 @@ const spoiled: [name: string, plant: (log: ServedLog) => void, fault: RegExp][] 
       log.block(1536, 64, false);
       log.opened.pop();
     },
-    /^number 4 is logged at 305, and the service does not show it$/,
+    /^number 4 is logged at 305, but the service does not show it$/,
   ],
   [
     'a gap in the indices',
     (log) => void log.block(1600, 64, false),
-    /^the indices 1536 to 1599 are in no entry$/,
+    /^the indices 1536 to 1599 are missing in the log$/,
   ],
   [
     'indices that are logged twice',
     (log) => void log.block(1020, 64, false),
-    /^number 4: the indices 1020 to 1083 overlap with those of an earlier block$/,
+    /^number 4: the indices 1020 to 1083 overlap with indices of an earlier block$/,
   ],
   [
     'an altered reveal',
@@ -173,7 +176,7 @@ const spoiled: [name: string, plant: (log: ServedLog) => void, fault: RegExp][] 
       const again = log.log({ ...log.opened[2]!.entry, gameId: 8, number: 4 } as never);
       log.opened.push(again);
     },
-    /^number 4: its entry is of game 8$/,
+    /^number 4: its entry belongs to game 8$/,
   ],
   [
     'an entry of another number',
@@ -181,12 +184,12 @@ const spoiled: [name: string, plant: (log: ServedLog) => void, fault: RegExp][] 
       const again = log.log({ ...log.opened[2]!.entry, number: 9 }, 4);
       log.opened.push({ ...again, number: 4 });
     },
-    /^number 4: its entry has the number 9$/,
+    /^number 4: its entry contains the number 9$/,
   ],
   [
     'an answer about another block',
     (log) => void log.answers.set('/api/partner/v1/games/7/blocks/2', { number: 3 }),
-    /^number 2: the service answers with another$/,
+    /^number 2: the service returned another number$/,
   ],
   [
     'an entry of another label key',
@@ -194,25 +197,25 @@ const spoiled: [name: string, plant: (log: ServedLog) => void, fault: RegExp][] 
       const again = log.log({ ...log.opened[2]!.entry, labelKeyHash: '0'.repeat(64), number: 4 } as never);
       log.opened.push(again);
     },
-    /^number 4: its entry names another label key$/,
+    /^number 4: its entry contains another label key$/,
   ],
   [
-    'a block of indices that were given up before',
+    'a block of indices that were voided earlier',
     (log) => {
       log.void(1536, 64);
       log.block(1590, 64, false);
     },
-    /^number 5: the indices 1590 to 1653 overlap with those that were given up before$/,
+    /^number 5: the indices 1590 to 1653 overlap with indices that were voided earlier$/,
   ],
   [
     'a block that is elsewhere than the service says',
     (log) => void log.opened[2]!.logIndex--,
-    /^number 2 is logged at 303, and the service says 302$/,
+    /^number 2 is logged at 303, but the service says 302$/,
   ],
   [
     "a report's checkpoint of another tree",
     (log) => void log.reports.push(log.checkpoint([...log.records.slice(0, 299), Buffer.alloc(49, 5)])),
-    /^report 2026-01-03: its checkpoint: log: .* two histories$/,
+    /^report 2026-01-03: the checkpoint of the report is wrong: log: .* two histories$/,
   ],
 ];
 test.each(spoiled)('spindle verify --history finds %s', async (_, plant, fault) => {
@@ -236,7 +239,7 @@ test('spindle verify --history accepts missing numbers only if a log entry decla
   const state = join(folder, 'restored');
   for (let again = 0; again < 2; again++) expect(await run(named, { state })).toMatchObject({ status: 0 });
   const silent = await logWith(restored);
-  expect((await run(silent)).lines[1]).toBe('number 4 is not opened, and no entry says that it is lost');
+  expect((await run(silent)).lines[1]).toBe("number 4 can't be opened, and no entry declares it lost");
   const hidden = await logWith((log) => {
     restored(log);
     log.lost(4, 4);
@@ -248,11 +251,11 @@ test('spindle verify --history accepts missing numbers only if a log entry decla
 test('spindle verify --history reports a malformed answer of the service', async () => {
   const log = await logWith();
   log.answers.set('/api/partner/v1/settlements', {});
-  await expect(run(log)).rejects.toThrow('without a list «reports»');
+  await expect(run(log)).rejects.toThrow('does not contain the list «reports»');
   log.answers.set('/api/partner/v1/games/7/blocks', { labelKey: 'x' });
   await expect(run(log)).rejects.toThrow('label key');
   log.answers.set('/api/partner/v1/games/7/blocks', { labelKey: null });
-  await expect(run(log)).rejects.toThrow('Nothing is logged of game 7');
+  await expect(run(log)).rejects.toThrow('The public log has no records of game 7');
 });
 
 test('spindle verify --history finds a log that has shrunk, and a checkpoint without a known signature', async () => {
@@ -260,7 +263,7 @@ test('spindle verify --history finds a log that has shrunk, and a checkpoint wit
   const state = join(folder, 'smaller');
   expect((await run(log, { state })).status).toBe(0);
   log.records.splice(-2, 2);
-  expect((await run(log, { state })).lines[1]).toMatch(/^log: it has 306 records, and had 308/);
+  expect((await run(log, { state })).lines[1]).toMatch(/^log: it has 306 records, but it had 308/);
   const other = new ServedLog();
   const { lines } = await run(log, { logKey: other.vkey.replace('history.', 'other.') }).catch((error) => ({
     lines: ['', String(error)],
@@ -284,10 +287,10 @@ test('spindle verify --history finds spins with invalid proofs and spins without
   expect(lines).toEqual(
     expect.arrayContaining([
       expect.stringMatching(/^spin a: checkpoint: its origin is «spindle\.example\/log»/),
-      'spin a: the proof is of another',
-      'spin a: the proof is of another game',
-      'spin a: its entry is not where the log has it',
-      'spin a: the history has the index 3',
+      'spin a: the service returned the proof of another spin or round',
+      'spin a: the service returned a proof of another game',
+      'spin a: the log index of the proof differs from the position of the entry in the log',
+      'spin a: the proof has another index; the history has the index 3',
     ]),
   );
 });
@@ -321,7 +324,7 @@ test('spindle verify --history names the missing argument on wrong usage', async
     [{ logKey: undefined }, '--log-key or --policy'],
     [{ logKey: 'x' }, 'no key'],
     [{ sample: 10_001 }, '--sample'],
-    [{ state: keyFile }, "can't be read"],
+    [{ state: keyFile }, 'Cannot read'],
     [{ labelKeyFile: keyFile }, 'label key'],
   ];
   for (const [given, names] of wrong) {

@@ -293,7 +293,7 @@ describe('the command spindle webhooks resend', () => {
     const later = new Date(Date.now() + 60_000).toISOString();
     expect(await cli(['resend', '--failed-since', later])).toMatchObject({
       code: 0,
-      stdout: '0 deliveries are sent again\n',
+      stdout: '0 deliveries will be sent again\n',
     });
     // The deliveries fail another five times.
     expect((await cli(['resend', '--failed-since', started, '--json'])).stdout).toBe('{"resent":3}\n');
@@ -304,7 +304,7 @@ describe('the command spindle webhooks resend', () => {
     // This call uses the key that the first start stored in its data folder.
     await writeFile(join(folder, 'operator-api-key'), `${OPERATOR_KEY}\n`);
     const kept = environment({ OPERATOR_API_KEY: undefined });
-    expect((await cli(['resend', first!.id], kept)).stdout).toBe(`${first!.id} is sent again\n`);
+    expect((await cli(['resend', first!.id], kept)).stdout).toBe(`${first!.id} will be sent again\n`);
     await until(async () => (await rows())[0]!.status === 'delivered', 'it is delivered');
     expect((await rows()).map((row) => row.attempts)).toEqual([11, 10, 10]);
     // A successful delivery can be sent again too.

@@ -5,15 +5,20 @@ import { keyValues, type TableColumn, table } from '../output.js';
 import { auditReasonOf, type Call, type OperatorCommands, type Schemas, withReason } from './call.js';
 
 export function addApiVersionCommands(commands: OperatorCommands): void {
-  const group = commands.group('api', 'versions of the partner API and their end');
-  commands.add('list', 'the versions, and which partners use them', list, group);
+  const group = commands.group('api', 'versions of the partner API');
+  commands.add('list', 'list the versions and the partners that use them', list, group);
   withReason(
-    withYes(commands.add('deprecate <VERSION>', 'announce or delay the end of a version', deprecate, group)),
+    withYes(
+      commands.add('deprecate <VERSION>', 'announce or postpone the end of a version', deprecate, group),
+    ),
   )
-    .requiredOption('--sunset <TIME>', 'RFC 3339 time, or a day: then it ends with its first second, UTC')
-    .option('--deprecated-at <TIME>', 'likewise; now by default')
-    .option('--successor <VERSION>', 'version that takes its place')
-    .option('--migration-url <URL>', 'page that says how to move')
+    .requiredOption(
+      '--sunset <TIME>',
+      'end of the version: an RFC 3339 time, or a day, which means 00:00:00 UTC',
+    )
+    .option('--deprecated-at <TIME>', 'start of the deprecation, in the same format (default: now)')
+    .option('--successor <VERSION>', 'version that replaces it')
+    .option('--migration-url <URL>', 'page that explains the migration')
     .addHelpText(
       'after',
       `
@@ -42,7 +47,9 @@ const timeOf = (text: string): string => (/^\d{4}-\d{2}-\d{2}$/.test(text) ? `${
 async function deprecate(call: Call): Promise<void> {
   const { client, words, options, print, confirm } = call;
   const { sunset, deprecatedAt, successor, migrationUrl } = options as Record<string, string | undefined>;
-  await confirm(`Partners are notified that ${words[0]} ends at ${timeOf(sunset!)}.`);
+  await confirm(
+    `This will notify partners that ${words[0]} ends at ${timeOf(sunset!)}. A notification can't be taken back.`,
+  );
   const params = { path: { version: words[0]! } };
   const body = {
     sunsetAt: timeOf(sunset!),

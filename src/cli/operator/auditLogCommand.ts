@@ -13,10 +13,13 @@ const COLUMNS: readonly TableColumn<Schemas['AuditEntry']>[] = [
 ];
 
 export function addAuditLogCommand(commands: OperatorCommands): void {
-  withPages(commands.add('audit-log', 'what was changed, by whom, newest first', listAuditLog), 'entries')
-    .option('--actor <NAME>', 'changes by this operator only')
-    .option('--action <PREFIX>', 'actions that begin so, such as partner. or key.issue')
-    .option('--subject <PREFIX>', 'subjects that begin so, such as game:7')
+  withPages(
+    commands.add('audit-log', 'list the changes and their authors, newest first', listAuditLog),
+    'entries',
+  )
+    .option('--actor <NAME>', 'only changes by this operator')
+    .option('--action <PREFIX>', 'only actions with this prefix, such as partner. or key.issue')
+    .option('--subject <PREFIX>', 'only subjects with this prefix, such as game:7')
     .addHelpText(
       'after',
       `

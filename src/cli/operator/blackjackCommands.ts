@@ -21,15 +21,18 @@ import { gameIdOf, partnerIdOf } from './names.js';
 export function addBlackjackCommands(commands: OperatorCommands): void {
   const tables = commands.group('blackjack', 'blackjack tables');
   commands
-    .add('create <PARTNER>', 'make a blackjack table', createTable, tables)
+    .add('create <PARTNER>', 'create a blackjack table', createTable, tables)
     .requiredOption('--name <NAME>', 'name shown to players')
     .requiredOption('--config <NAME>', "system identifier, unique across the partner's games")
-    .addOption(new Option('--wager <USD>', 'what a deal costs').argParser(usdNumber).makeOptionMandatory())
-    .option('--rules <FILE>', 'JSON with the rules that differ from the defaults')
     .addOption(
-      new Option('--round-timeout <SECONDS>', 'when an open round is played out (86400)').argParser(
-        wholeNumber,
-      ),
+      new Option('--wager <USD>', 'wager of a deal, in USD').argParser(usdNumber).makeOptionMandatory(),
+    )
+    .option('--rules <FILE>', 'JSON file with the rules that differ from the defaults')
+    .addOption(
+      new Option(
+        '--round-timeout <SECONDS>',
+        'seconds after which an open round is played out (default: 86400)',
+      ).argParser(wholeNumber),
     )
     .addHelpText(
       'after',
@@ -40,22 +43,25 @@ Example:
     );
   const round = commands.group('round', 'blackjack rounds');
   withPages(
-    commands.add('list [PARTNER]', 'rounds of all partners, or of one, newest first', listRounds, round),
+    commands.add(
+      'list [PARTNER]',
+      'list the rounds of one partner or all partners, newest first',
+      listRounds,
+      round,
+    ),
     'rounds',
   )
     .addOption(
-      new Option('--status <STATUS>', 'those with this status only').choices(['open', 'settled', 'voided']),
+      new Option('--status <STATUS>', 'only rounds with this status').choices(['open', 'settled', 'voided']),
     )
-    .option('--game <GAME>', 'of this table only');
-  commands.add('show <ROUND_ID>', 'a blackjack round as its partner sees it', showRound, round);
+    .option('--game <GAME>', 'only rounds of this table');
+  commands.add('show <ROUND_ID>', 'show a blackjack round as its partner sees it', showRound, round);
   forReason(
-    withYes(
-      commands.add('void <ROUND_ID>', 'void an open round: every stake is given back', voidRound, round),
-    ),
+    withYes(commands.add('void <ROUND_ID>', 'void an open round and refund every stake', voidRound, round)),
   );
   withReason(
     withYes(
-      commands.add('close <ROUND_ID>', 'play an open round out as its timeout does', closeRound, round),
+      commands.add('close <ROUND_ID>', 'play out an open round, as its timeout would do', closeRound, round),
     ),
   );
 }
@@ -81,7 +87,7 @@ function rulesOf(file: string): Schemas['BlackjackRulesBody'] {
     return JSON.parse(bytesOf(file).toString('utf8'));
   } catch (error) {
     if (error instanceof UsageError) throw error;
-    throw new UsageError(`${file} is no JSON`);
+    throw new UsageError(`${file} is not valid JSON`);
   }
 }
 
@@ -118,14 +124,14 @@ async function showRound({ client, words, print }: Call): Promise<void> {
 }
 
 async function voidRound({ client, words, options, print, confirm }: Call): Promise<void> {
-  await confirm(`Round ${words[0]} ends, and every stake is given back.`);
+  await confirm(`This will void round ${words[0]} permanently and refund every stake of it.`);
   const body = { reason: String(options.reason) };
   print(await bodyOf(client.POST('/rounds/{roundId}/void', { params: pathOf(words), body })), roundLines);
 }
 
 async function closeRound(call: Call): Promise<void> {
   const { client, words, print, confirm } = call;
-  await confirm(`Round ${words[0]} is played out for the player.`);
+  await confirm(`This will play out round ${words[0]} for the player and end it permanently.`);
   const params = { ...pathOf(words), query: auditReasonOf(call) };
   print(await bodyOf(client.POST('/rounds/{roundId}/close', { params })), roundLines);
 }

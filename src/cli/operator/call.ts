@@ -12,7 +12,7 @@ import { lineOf } from '../../platform/secretsInLogs.js';
 import { UsageError, wholeNumber } from '../command.js';
 import { confirm } from '../confirm.js';
 
-export const OPERATOR_GROUP = 'Over the operator API of a running service:';
+export const OPERATOR_GROUP = 'Commands over the operator API of a running service:';
 
 /** Opens the client selected by a command's options (`--url`, `--key-file`). */
 export type OpenClient = (options: { url?: string; keyFile?: string }) => Promise<OperatorClient>;
@@ -81,9 +81,12 @@ export class OperatorCommands {
     return command
       .option(
         '--url <URL>',
-        'where the service is (else SPINDLE_URL, else the one started here, else HOST and PORT)',
+        'address of the service (default: SPINDLE_URL, then the service started here, then HOST and PORT)',
       )
-      .option('--key-file <FILE>', 'file of the operator key (else OPERATOR_API_KEY, else that of DATA_DIR)')
+      .option(
+        '--key-file <FILE>',
+        'file with the operator key (default: OPERATOR_API_KEY, then the key in DATA_DIR)',
+      )
       .action(async () => {
         const options = command.optsWithGlobals<Options & Common>();
         const isCleared = options.watch !== undefined && options.json !== true && process.stdout.isTTY;
@@ -125,11 +128,11 @@ async function watch(act: () => Promise<void>, seconds: number): Promise<never> 
 /** Adds the option `--watch` to a command, which then prints repeatedly. */
 export const withWatch = (command: Command): Command =>
   command.addOption(
-    new Option('--watch [SECONDS]', 'print again every SECONDS until interrupted')
+    new Option('--watch [SECONDS]', 'print again every SECONDS until interrupted (default: 2)')
       .argParser((text) => {
         const seconds = wholeNumber(text);
         if (seconds >= 1 && seconds <= WATCH_SECONDS_MAX) return seconds;
-        throw new InvalidArgumentError(`It must be 1 to ${WATCH_SECONDS_MAX}.`);
+        throw new InvalidArgumentError(`It must be a whole number from 1 to ${WATCH_SECONDS_MAX}.`);
       })
       .preset(String(WATCH_SECONDS)),
   );
@@ -137,10 +140,10 @@ export const withWatch = (command: Command): Command =>
 /** Adds the options of a paged list to a command. @param many plural noun of the list's items */
 export const withPages = (command: Command, many: string): Command =>
   command
-    .addOption(new Option('--page <N>', 'from 1').argParser(wholeNumber).default(1))
-    .addOption(new Option('--limit <N>', `${many} a page, up to 100`).argParser(wholeNumber).default(20));
+    .addOption(new Option('--page <N>', 'number of the page, from 1').argParser(wholeNumber).default(1))
+    .addOption(new Option('--limit <N>', `${many} on a page, up to 100`).argParser(wholeNumber).default(20));
 
-const REASON = ['--reason <TEXT>', 'why, for the audit log'] as const;
+const REASON = ['--reason <TEXT>', 'reason, for the audit log'] as const;
 
 /** Adds an optional reason for the audit log to a command. */
 export const withReason = (command: Command): Command => command.option(...REASON);
@@ -177,6 +180,6 @@ export function bytesOf(file: string): Buffer {
   try {
     return readFileSync(file);
   } catch (error) {
-    throw new UsageError(`${file} can't be read: ${lineOf(error)}`);
+    throw new UsageError(`Cannot read ${file}: ${lineOf(error)}`);
   }
 }

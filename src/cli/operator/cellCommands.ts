@@ -39,13 +39,15 @@ const RECOVERIES: readonly TableColumn<Schemas['Recovery']>[] = [
 export function addCellCommands(commands: OperatorCommands): void {
   const group = commands.group('cells', 'cells');
   const isDefault = true;
-  withWatch(commands.add('list', 'cells, Redis servers and recoveries', listCells, group, { isDefault }));
+  withWatch(
+    commands.add('list', 'list the cells, Redis servers and recoveries', listCells, group, { isDefault }),
+  );
   commands
-    .add('add <COUNT>', 'add cells; running processes learn of them by themselves', addCells, group)
-    .addHelpText('after', '\nNew partners go to new cells. A cell is never removed.');
-  withReason(commands.add('drain <CELL>', 'let a cell take no new partners', drain, group))
-    .option('--undo', 'let it take new partners again')
-    .option('--move-partners', 'move its partners to the other cells; may be run again');
+    .add('add <COUNT>', 'add cells; running processes use them without a restart', addCells, group)
+    .addHelpText('after', "\nNew partners are placed on the new cells. Cells can't be removed.");
+  withReason(commands.add('drain <CELL>', 'place no new partners on a cell', drain, group))
+    .option('--undo', 'place new partners on the cell again')
+    .option('--move-partners', 'also move its partners to other cells (may be repeated)');
 }
 
 async function listCells({ client, print }: Call): Promise<void> {
@@ -80,7 +82,7 @@ async function drain(call: Call): Promise<void> {
   const params = { path: { cell } };
   print(
     await bodyOf(client.PATCH('/cells/{cell}', { params, body: { isDraining, ...reason } })),
-    () => `Cell ${cell} takes ${isDraining ? 'no ' : ''}new partners.\n`,
+    () => `Cell ${cell} accepts ${isDraining ? 'no ' : ''}new partners.\n`,
   );
   if (isDraining && options.movePartners === true)
     await movePartnersOff(client, cell, reason, (slug, to) => note(`${slug}: cell ${to}`));

@@ -20,27 +20,35 @@ import {
 import { gameIdOf } from './names.js';
 
 export function addCommunalCommands(commands: OperatorCommands): void {
-  const group = commands.group('communal', 'bonus pots');
+  const group = commands.group('communal', 'communal progressives of slot games');
   withReason(
     withYes(
       commands.add('set <GAME>', "set the rules of a slot game's communal progressive", setRules, group),
     ),
   )
-    .requiredOption('--rules <FILE>', 'JSON: the body of the request (docs/communal.md)')
-    .option('--reset-progress', 'let the counter begin anew')
+    .requiredOption('--rules <FILE>', 'JSON file with the body of the request (docs/communal.md)')
+    .option('--reset-progress', 'reset the counter of the communal progressive to 0')
     .addHelpText('after', '\nExample:\n  spindle communal set 7 --rules rules.json');
-  commands.add('show <GAME>', 'rules, exact progress and budget', showPot, group);
-  forReason(commands.add('fund <GAME>', 'add to the budget, once for each request id', fund, group))
+  commands.add('show <GAME>', 'show the rules, exact progress and budget', showPot, group);
+  forReason(commands.add('fund <GAME>', 'add an amount to the budget, once for each request id', fund, group))
     .addOption(
-      new Option('--amount <USD>', 'what is added; below 0: withdrawn')
+      new Option('--amount <USD>', 'amount to add; a negative amount is withdrawn')
         .argParser(parseUsdText)
         .makeOptionMandatory(),
     )
     .option(
       '--request-id <ID>',
-      'of the funding that is repeated; else a new one is made, and printed first',
+      'request id, to repeat a funding (default: a new id, which is printed first)',
     );
-  withPages(commands.add('events <GAME>', 'what it fired, newest first', showEvents, group), 'events');
+  withPages(
+    commands.add(
+      'events <GAME>',
+      'list the events of the communal progressive, newest first',
+      showEvents,
+      group,
+    ),
+    'events',
+  );
 }
 
 type Tier = Schemas['CommunalResponse']['tiers'][number];
@@ -73,9 +81,12 @@ async function setRules(call: Call): Promise<void> {
     rules = JSON.parse(bytesOf(file).toString('utf8')) as Schemas['CommunalBody'];
   } catch (error) {
     if (error instanceof UsageError) throw error;
-    throw new UsageError(`${file} is not JSON`);
+    throw new UsageError(`${file} is not valid JSON`);
   }
-  if (options.resetProgress === true) await confirm(`The progress of game ${words[0]} begins anew.`);
+  if (options.resetProgress === true)
+    await confirm(
+      `This will reset the progress of the communal progressive of game ${words[0]} permanently.`,
+    );
   const body = {
     ...rules,
     ...(options.resetProgress === true && { resetProgress: true }),
@@ -106,7 +117,9 @@ async function fund({ client, words, options, print }: Call): Promise<void> {
     print(await bodyOf(client.POST('/games/{id}/communal/funding', { params, body })), keyValues);
   } catch (error) {
     if (error instanceof NoAnswerError) {
-      note(`Whether the budget was changed is not known: repeat it with --request-id '${requestId}'.`);
+      note(
+        `The result is unknown. Repeat the command with --request-id '${requestId}'; the budget changes only once.`,
+      );
     }
     throw error;
   }

@@ -33,16 +33,22 @@ interface Written {
 }
 
 export function addComplianceCommands(commands: OperatorCommands): void {
-  const group = commands.group('compliance', 'what an auditor asks for, as files');
+  const group = commands.group('compliance', 'data for an auditor');
   commands
-    .add('report', 'reports, events, judgements, audit log and settings of some days', report, group)
-    .requiredOption('--from <DATE>', 'the first UTC day, YYYY-MM-DD')
-    .requiredOption('--to <DATE>', 'the last UTC day, which is in the report')
-    .requiredOption('--out <DIR>', 'a folder that is empty or not there yet')
+    .add(
+      'report',
+      'write the reports, events, RTP judgements, audit log and settings of a range of days',
+      report,
+      group,
+    )
+    .requiredOption('--from <DATE>', 'first UTC day, YYYY-MM-DD')
+    .requiredOption('--to <DATE>', 'last UTC day, included in the report')
+    .requiredOption('--out <DIR>', 'folder for the files; it must be empty or not exist yet')
     .addHelpText(
       'after',
       `
-Each file has a JSON value in each line; ${INDEX}, written last, has the SHA-256 of each. An auditor's key is enough. No file has a secret.
+Each file contains one JSON value in each line. ${INDEX} is written last and contains the SHA-256 of each file. The key of an
+auditor is sufficient. No file contains a secret.
 
 Example:
   spindle compliance report --from 2026-10-01 --to 2026-10-31 --out october --key-file auditor.key`,
@@ -65,11 +71,11 @@ const FILES: Readonly<Record<string, (client: OperatorClient, range: Range) => R
 async function report({ client, options, print }: Call): Promise<void> {
   const { from, to, out } = options as Record<'from' | 'to' | 'out', string>;
   for (const day of [from, to]) {
-    if (!isDay(day)) throw new UsageError(`«${day}» is no day, YYYY-MM-DD`);
+    if (!isDay(day)) throw new UsageError(`«${day}» is not a date in the form YYYY-MM-DD`);
   }
   if (to < from) throw new UsageError('--to must not be before --from');
   await makePrivateFolder(out);
-  if ((await readdir(out)).length > 0) throw new UsageError(`${out} is not empty`);
+  if ((await readdir(out)).length > 0) throw new UsageError(`The folder ${out} must be empty`);
   const files: Written[] = [];
   for (const [file, rows] of Object.entries(FILES)) {
     note(`${file} …`);

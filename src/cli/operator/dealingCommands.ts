@@ -4,10 +4,10 @@ import { keyValues } from '../output.js';
 import { type Call, forReason, type OperatorCommands } from './call.js';
 
 export function addDealingCommands(commands: OperatorCommands): void {
-  const group = commands.group('dealing', 'the switch of all games');
-  commands.add('show', 'whether anything is dealt at all', showDealing, group, { isDefault: true });
-  forReason(commands.add('off', 'stop all games', setDealing('OFF'), group));
-  forReason(commands.add('on', 'let all games go on', setDealing('ON'), group));
+  const group = commands.group('dealing', 'dealing in all games');
+  commands.add('show', 'show whether dealing is on for all games', showDealing, group, { isDefault: true });
+  forReason(commands.add('off', 'stop dealing for all games', setDealing('OFF'), group));
+  forReason(commands.add('on', 'resume dealing for all games', setDealing('ON'), group));
 }
 
 async function showDealing({ client, print }: Call): Promise<void> {

@@ -41,26 +41,47 @@ const COLUMNS: readonly TableColumn<Schemas['OperatorGame']>[] = [
 export function addGameCommands(commands: OperatorCommands): void {
   const games = commands.group('game', 'games');
   const list = withPages(
-    commands.add('list', 'games with their queues and totals', listGames, games),
+    commands.add('list', 'list games with their queues and totals', listGames, games),
     'games',
   );
-  withWatch(list).option('--partner <PARTNER>', 'games of this partner only, by id or slug');
-  commands.add('show <GAME>', 'a game with its queue and its totals', showGame, games);
+  withWatch(list).option('--partner <PARTNER>', 'only games of this partner, by id or slug');
+  commands.add('show <GAME>', 'show a game with its queue and totals', showGame, games);
   commands
-    .add('rtp <GAME>', 'its return to player, judged by the variance of its sheet', showRtp, games)
-    .addOption(new Option('--days <N>', 'also the judgements of so many days').argParser(wholeNumber));
-  withReason(commands.add('suspend <GAME>', 'refuse its spins', setStatus('SUSPENDED'), games));
-  withReason(commands.add('resume <GAME>', 'make it active again', setStatus('ACTIVE'), games));
-  forReason(withYes(commands.add('rotate <GAME>', 'void what is sealed and not dealt', rotateGame, games)));
+    .add(
+      'rtp <GAME>',
+      'show the return to player of a game, compared with the variance of its PAR sheet',
+      showRtp,
+      games,
+    )
+    .addOption(new Option('--days <N>', 'also show the judgements of this many days').argParser(wholeNumber));
+  withReason(
+    commands.add('suspend <GAME>', 'suspend a game, which then refuses spins', setStatus('SUSPENDED'), games),
+  );
+  withReason(commands.add('resume <GAME>', 'activate a suspended game', setStatus('ACTIVE'), games));
+  forReason(
+    withYes(
+      commands.add(
+        'rotate <GAME>',
+        'void the sealed outcomes of a game that are not dealt yet',
+        rotateGame,
+        games,
+      ),
+    ),
+  );
 
   const blocks = commands.group('blocks', 'outcome blocks');
   commands
-    .add('make <GAME>', 'make blocks beyond what demand calls for', makeBlocks, blocks)
-    .addOption(new Option('--count <N>', 'how many').argParser(wholeNumber).default(1));
+    .add('make <GAME>', 'make more blocks than the demand requires', makeBlocks, blocks)
+    .addOption(new Option('--count <N>', 'number of blocks').argParser(wholeNumber).default(1));
   const sheets = commands.group('sheet', 'PAR sheets');
   withReason(
     withYes(
-      commands.add('retire <SHEET_ID>', 'let no further game be registered on it', retireSheet, sheets),
+      commands.add(
+        'retire <SHEET_ID>',
+        'retire a PAR sheet, so that no new game can use it',
+        retireSheet,
+        sheets,
+      ),
     ),
   );
 }
@@ -139,7 +160,7 @@ const setStatus =
 async function rotateGame({ client, words, options, print, confirm }: Call): Promise<void> {
   const id = await gameIdOf(client, words[0]!);
   await confirm(
-    `Every outcome that is sealed for game ${id} and not dealt is voided; it goes on with new ones.`,
+    `This will permanently void every sealed outcome of game ${id} that is not dealt yet. The game continues with new outcomes.`,
   );
   const call = { params: { path: { id } }, body: { reason: String(options.reason) } };
   print(await bodyOf(client.POST('/games/{id}/rotate', call)), keyValues);
@@ -154,7 +175,9 @@ async function makeBlocks({ client, words, options, print }: Call): Promise<void
 async function retireSheet(call: Call): Promise<void> {
   const { client, words, print, confirm } = call;
   const params = { path: { id: whole(words[0], 'SHEET_ID') } };
-  await confirm(`PAR sheet ${words[0]} takes no further games.`);
+  await confirm(
+    `This will retire PAR sheet ${words[0]} permanently. Its games continue, but no new game can use it.`,
+  );
   const body = { status: 'RETIRED', ...auditReasonOf(call) } as const;
   print(await bodyOf(client.PATCH('/par-sheets/{id}', { params, body })), keyValues);
 }

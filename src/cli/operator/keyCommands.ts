@@ -19,9 +19,9 @@ const COLUMNS: readonly TableColumn<Schemas['ApiKey']>[] = [
 export function addKeyCommands(commands: OperatorCommands): void {
   const group = commands.group('key', 'API keys of a partner');
   commands
-    .add('issue <PARTNER>', 'issue a key; it is shown this once', issueKey, group)
-    .option('--name <NAME>', 'what the key is for')
-    .option('--expires <TIME>', 'RFC 3339 time, such as 2030-01-31T00:00:00Z');
+    .add('issue <PARTNER>', 'issue a key, which is shown only once', issueKey, group)
+    .option('--name <NAME>', 'purpose of the key')
+    .option('--expires <TIME>', 'end of validity as an RFC 3339 time, such as 2030-01-31T00:00:00Z');
   commands.add('list <PARTNER>', 'list the keys, without their secrets', listKeys, group);
   withReason(withYes(commands.add('revoke <PARTNER> <KEY_ID>', 'revoke a key', revokeKey, group)));
 }
@@ -34,7 +34,7 @@ async function issueKey({ client, words, options, print }: Call): Promise<void> 
     ...(expires === undefined ? {} : { expiresAt: expires }),
   };
   print(await bodyOf(client.POST('/partners/{id}/keys', { params, body })), keyValues);
-  note('The key is shown this once: nobody can read it again.');
+  note('The key is shown only once. Save it now.');
 }
 
 async function listKeys({ client, words, print }: Call): Promise<void> {
@@ -46,10 +46,10 @@ async function revokeKey(call: Call): Promise<void> {
   const { client, words, print, confirm } = call;
   const keyId = whole(words[1], 'KEY_ID');
   const id = await partnerIdOf(client, words[0]!);
-  await confirm(`Key ${keyId} of partner ${words[0]} is refused from now on.`);
+  await confirm(`This will revoke key ${keyId} of ${words[0]} permanently.`);
   const params = { path: { id, keyId }, query: auditReasonOf(call) };
   print(
     await bodyOf(client.DELETE('/partners/{id}/keys/{keyId}', { params })),
-    () => `Key ${keyId} of partner ${id} is revoked.\n`,
+    () => `Key ${keyId} of partner ${id} was revoked.\n`,
   );
 }

@@ -31,7 +31,7 @@ async function finished(client: OperatorClient, begun: Move): Promise<Move> {
     const { moves } = await bodyOf(client.GET('/partners/{id}/moves', { params }));
     move = moves.find(({ moveId }) => moveId === move.moveId) ?? move;
   }
-  if (move.failure !== null) throw new Error(`The move was given up: ${move.failure}`);
+  if (move.failure !== null) throw new Error(`The move was abandoned: ${move.failure}`);
   return move;
 }
 
@@ -72,7 +72,7 @@ export async function movePartnersOff(
   };
   await Promise.all(Array.from({ length: MOVES_AT_ONCE }, line));
   if (failures.length > 0)
-    throw new Error(`Not all partners were moved; run the command again. ${failures.join('; ')}`);
+    throw new Error(`Some partners were not moved. Run the command again. ${failures.join('; ')}`);
 }
 
 /** Target cells of moves in progress, with the number of arriving partners. */
@@ -95,7 +95,7 @@ class Targets {
     const [to] = cells
       .filter(({ isDraining, halted }) => !isDraining && halted === null)
       .sort((a, b) => load(a) - load(b));
-    if (to === undefined) throw new Error('No other cell takes partners');
+    if (to === undefined) throw new Error('No other cell accepts partners');
     this.#coming.set(to.cell, (this.#coming.get(to.cell) ?? 0) + 1);
     try {
       return await move(to.cell);

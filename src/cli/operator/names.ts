@@ -13,7 +13,7 @@ const GAMES_LIMIT = 100;
  */
 export async function partnerIdOf(client: OperatorClient, word: string, name = 'PARTNER'): Promise<number> {
   if (ID.test(word)) return Number(word);
-  if (!SLUG.test(word)) throw new UsageError(`${name} must be the id or the slug of a partner`);
+  if (!SLUG.test(word)) throw new UsageError(`${name} must be the id or slug of a partner`);
   const { partners } = await bodyOf(client.GET('/partners'));
   const found = partners.find(({ slug }) => slug === word);
   if (found === undefined) throw new NotFoundError(`No partner has the slug «${word}»`);

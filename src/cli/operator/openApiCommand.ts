@@ -3,7 +3,7 @@ import { bodyOf } from '../../api/client/apiClients.js';
 import type { Call, OperatorCommands } from './call.js';
 
 export function addOpenApiCommand(commands: OperatorCommands): void {
-  commands.add('openapi', 'the OpenAPI document of the operator API', showOpenApi);
+  commands.add('openapi', 'print the OpenAPI document of the operator API', showOpenApi);
 }
 
 async function showOpenApi({ client }: Call): Promise<void> {

@@ -14,15 +14,19 @@ const COLUMNS: readonly TableColumn<Schemas['Operator']>[] = [
   { heading: 'expires', value: (row) => row.expiresAt },
 ];
 
-const SHOWN_ONCE = 'The key is shown this once: nobody can read it again.';
-const expires = (): Option => new Option('--expires <TIME>', 'RFC 3339 time, such as 2030-01-31T00:00:00Z');
+const SHOWN_ONCE = 'The key is shown only once. Save it now.';
+const expires = (): Option =>
+  new Option('--expires <TIME>', 'end of validity as an RFC 3339 time, such as 2030-01-31T00:00:00Z');
 
 export function addOperatorCommands(commands: OperatorCommands): void {
   const group = commands.group('operator', 'operators');
   commands
-    .add('issue <NAME>', 'create an operator; the key is shown this once', issue, group)
+    .add('issue <NAME>', 'create an operator and its key, which is shown only once', issue, group)
     .addOption(
-      new Option('--role <ROLE>', 'auditor: reads; operator: changes; admin: manages operators too')
+      new Option(
+        '--role <ROLE>',
+        'auditor: can read; operator: can also change; admin: can also manage operators',
+      )
         .choices(['admin', 'operator', 'auditor'])
         .makeOptionMandatory(),
     )
@@ -31,12 +35,14 @@ export function addOperatorCommands(commands: OperatorCommands): void {
   withReason(
     withYes(
       commands
-        .add('rotate <NAME>', "replace an operator's key; the new one is shown this once", rotate, group)
+        .add('rotate <NAME>', 'replace the key of an operator; the new key is shown only once', rotate, group)
         .addOption(expires()),
     ),
   );
   withReason(
-    withYes(commands.add('revoke <NAME>', "revoke an operator's key and end its sessions", revoke, group)),
+    withYes(
+      commands.add('revoke <NAME>', 'revoke the key of an operator and end its sessions', revoke, group),
+    ),
   );
 }
 
@@ -55,7 +61,9 @@ async function list({ client, print }: Call): Promise<void> {
 
 async function rotate(call: Call): Promise<void> {
   const { client, words, options, print, confirm } = call;
-  await confirm(`The key that ${words[0]} has is refused from now on.`);
+  await confirm(
+    `This will replace the key of ${words[0]} permanently. The current key stops working at once.`,
+  );
   const params = { path: { name: words[0]! } };
   const body = { ...expiryOf(options as { expires?: string }), ...auditReasonOf(call) };
   print(await bodyOf(client.POST('/operators/{name}/rotate', { params, body })), keyValues);
@@ -65,10 +73,10 @@ async function rotate(call: Call): Promise<void> {
 async function revoke(call: Call): Promise<void> {
   const { client, words, print, confirm } = call;
   const name = words[0]!;
-  await confirm(`The key of ${name} is refused from now on, and its sessions end.`);
+  await confirm(`This will revoke the key of ${name} permanently and end its sessions.`);
   const params = { path: { name }, query: auditReasonOf(call) };
   print(
     await bodyOf(client.DELETE('/operators/{name}', { params })),
-    () => `The key of ${name} is revoked.\n`,
+    () => `The key of ${name} was revoked.\n`,
   );
 }

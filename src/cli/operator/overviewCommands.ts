@@ -23,7 +23,9 @@ const FAILING: readonly TableColumn<Schemas['FailingWebhook']>[] = [
 ];
 
 export function addOverviewCommands(commands: OperatorCommands): void {
-  withWatch(commands.add('overview', 'traffic of today, and what needs attention', overview));
+  withWatch(
+    commands.add('overview', 'show the traffic of today and everything that needs attention', overview),
+  );
 }
 
 async function overview({ client, print }: Call): Promise<void> {

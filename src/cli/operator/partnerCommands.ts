@@ -23,22 +23,32 @@ const SETTINGS: readonly (readonly [
   member: keyof Settings,
   read: (text: string) => unknown,
 ])[] = [
-  ['--spin-rate-limit <N>', 'spins in a minute', 'spinRateLimit', wholeNumber],
-  ['--api-rate-limit <N>', 'other requests in a minute', 'apiRateLimit', wholeNumber],
-  ['--opening-balance <USD>', "a player's first balance", 'openingBalanceUsd', usdNumber],
+  ['--spin-rate-limit <N>', 'maximum number of spins a minute', 'spinRateLimit', wholeNumber],
+  ['--api-rate-limit <N>', 'maximum number of other requests a minute', 'apiRateLimit', wholeNumber],
+  ['--opening-balance <USD>', 'balance of a new player', 'openingBalanceUsd', usdNumber],
   [
     '--balance-mode <MODE>',
-    'track: no spin is refused for its balance; enforce: it is',
+    'track: balances never refuse a spin; enforce: a spin above the balance is refused',
     'balanceMode',
     oneOf({ track: 'track', enforce: 'enforce' }),
   ],
-  ['--funding <USD>', 'what the operator covers; none: no bound', 'fundingUsd', orNone(usdNumber)],
-  ['--large-win-threshold <USD>', 'a payout above it is a large win', 'largeWinThresholdUsd', usdNumber],
-  ['--min-ready-blocks <N>', 'blocks that are kept ready of each game', 'minReadyBlocks', wholeNumber],
-  ['--max-games <N>', 'games that the partner may register', 'maxGames', wholeNumber],
-  ['--max-par-sheets <N>', 'active PAR sheets that the partner may have', 'maxParSheets', wholeNumber],
-  ['--max-webhooks <N>', 'webhooks that the partner may have', 'maxWebhooks', wholeNumber],
-  ['--contact-email <ADDRESS>', 'whom to write to; none: nobody', 'contactEmail', orNone(String)],
+  [
+    '--funding <USD>',
+    'amount that the operator covers, or none for no limit',
+    'fundingUsd',
+    orNone(usdNumber),
+  ],
+  [
+    '--large-win-threshold <USD>',
+    'payout above which a win is a large win',
+    'largeWinThresholdUsd',
+    usdNumber,
+  ],
+  ['--min-ready-blocks <N>', 'number of blocks kept ready for each game', 'minReadyBlocks', wholeNumber],
+  ['--max-games <N>', 'maximum number of games', 'maxGames', wholeNumber],
+  ['--max-par-sheets <N>', 'maximum number of active PAR sheets', 'maxParSheets', wholeNumber],
+  ['--max-webhooks <N>', 'maximum number of webhooks', 'maxWebhooks', wholeNumber],
+  ['--contact-email <ADDRESS>', 'contact address for e-mails, or none', 'contactEmail', orNone(String)],
 ];
 
 const COLUMNS: readonly TableColumn<Schemas['PartnerResponse']>[] = [
@@ -60,10 +70,12 @@ export function addPartnerCommands(commands: OperatorCommands): void {
     commands
       .add('create', 'create a partner', createPartner, group)
       .requiredOption('--slug <SLUG>', 'short name: lowercase letters, digits and hyphens')
-      .requiredOption('--name <NAME>', 'name')
-      .requiredOption('--environment <ENVIRONMENT>', 'sandbox or production, for good')
+      .requiredOption('--name <NAME>', 'name of the partner')
+      .requiredOption('--environment <ENVIRONMENT>', "sandbox or production; it can't be changed later")
       .addOption(
-        new Option('--cell <N>', 'cell; by default the one with the fewest partners').argParser(wholeNumber),
+        new Option('--cell <N>', 'number of the cell (default: the cell with the fewest partners)').argParser(
+          wholeNumber,
+        ),
       ),
   ).addHelpText(
     'after',
@@ -73,15 +85,17 @@ Examples:
   spindle partner create --slug acme-live --name Acme --environment production --balance-mode enforce --funding 1000.50`,
   );
   commands.add('list', 'list the partners', listPartners, group);
-  commands.add('show <PARTNER>', 'a partner with its settings', showPartner, group);
+  commands.add('show <PARTNER>', 'show a partner with its settings', showPartner, group);
   withSettings(
     withReason(commands.add('update <PARTNER>', 'change settings of a partner', updatePartner, group))
-      .option('--name <NAME>', 'name')
+      .option('--name <NAME>', 'name of the partner')
       .addOption(
-        new Option('--active <BOOLEAN>', 'true or false').argParser(oneOf({ true: true, false: false })),
+        new Option('--active <BOOLEAN>', 'true, or false to refuse all keys of the partner').argParser(
+          oneOf({ true: true, false: false }),
+        ),
       )
       .addOption(
-        new Option('--dealing <STATE>', 'off: nothing is dealt for it; on').argParser(
+        new Option('--dealing <STATE>', 'on, or off to stop dealing for this partner').argParser(
           oneOf({ on: 'ON', off: 'OFF' }),
         ),
       ),
@@ -93,9 +107,23 @@ Examples:
   spindle partner update 2 --active true`,
   );
   withReason(
-    commands.add('move <PARTNER>', 'move a partner to another cell, while it spins', movePartner, group),
-  ).addOption(new Option('--cell <N>', 'the cell').argParser(wholeNumber).makeOptionMandatory());
-  withReason(commands.add('deactivate <PARTNER>', 'refuse all keys of a partner', deactivatePartner, group));
+    commands.add(
+      'move <PARTNER>',
+      'move a partner to another cell without an interruption of spins',
+      movePartner,
+      group,
+    ),
+  ).addOption(
+    new Option('--cell <N>', 'number of the target cell').argParser(wholeNumber).makeOptionMandatory(),
+  );
+  withReason(
+    commands.add(
+      'deactivate <PARTNER>',
+      'deactivate a partner, so that all its keys are refused',
+      deactivatePartner,
+      group,
+    ),
+  );
 }
 
 function withSettings(command: Command): Command {
@@ -146,7 +174,7 @@ async function updatePartner(call: Call): Promise<void> {
     ...settingsOf(call.options),
   };
   if (Object.keys(body).length === 0) {
-    throw new UsageError('Nothing to update: give a setting, --name, --active or --dealing');
+    throw new UsageError('Nothing to update. Give at least one setting, --name, --active or --dealing.');
   }
   await patchPartner(call, body);
 }

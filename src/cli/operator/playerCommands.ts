@@ -24,31 +24,41 @@ const ENTRIES: readonly TableColumn<Schemas['StatementEntry']>[] = [
 export function addPlayerCommands(commands: OperatorCommands): void {
   const player = commands.group('player', 'players');
   commands
-    .add('statement <PARTNER> <PLAYER_ID>', 'every entry of its ledger, newest first', statement, player)
-    .addOption(new Option('--limit <N>', 'entries, up to 100').argParser(wholeNumber).default(20))
-    .option('--cursor <ENTRY_ID>', 'where the statement before said that it goes on');
+    .add(
+      'statement <PARTNER> <PLAYER_ID>',
+      'show the ledger entries of a player, newest first',
+      statement,
+      player,
+    )
+    .addOption(
+      new Option('--limit <N>', 'maximum number of entries, up to 100').argParser(wholeNumber).default(20),
+    )
+    .option('--cursor <ENTRY_ID>', 'cursor of the next page, as printed below the previous page');
   forReason(
-    commands.add('block <PARTNER> <PLAYER_ID>', 'refuse the spins of a player', setStatus('BLOCKED'), player),
+    commands.add(
+      'block <PARTNER> <PLAYER_ID>',
+      'block a player, whose spins are then refused',
+      setStatus('BLOCKED'),
+      player,
+    ),
   );
-  forReason(
-    commands.add('unblock <PARTNER> <PLAYER_ID>', 'let a player play again', setStatus('ACTIVE'), player),
-  );
+  forReason(commands.add('unblock <PARTNER> <PLAYER_ID>', 'unblock a player', setStatus('ACTIVE'), player));
   forReason(commands.add('adjust <PARTNER> <PLAYER_ID>', 'adjust a balance', adjust))
     .addOption(
-      new Option('--amount <USD>', 'what is added; below 0: taken')
+      new Option('--amount <USD>', 'amount to add; a negative amount is deducted')
         .argParser(parseUsdText)
         .makeOptionMandatory(),
     )
     .option(
       '--request-id <ID>',
-      'of the adjustment that is repeated; else a new one is made, and printed first',
+      'request id, to repeat an adjustment (default: a new id, which is printed first)',
     )
     .addHelpText(
       'after',
       `
 Examples:
   spindle adjust 2 alice --amount 12.50 --reason 'goodwill, case 4711'
-  spindle adjust 2 alice --amount -12.50 --reason 'booked twice' --request-id case-4711-undo`,
+  spindle adjust 2 alice --amount -12.50 --reason 'credited twice' --request-id case-4711-undo`,
     );
 }
 
@@ -102,7 +112,9 @@ async function adjust({ client, words, options, print }: Call): Promise<void> {
     print(await bodyOf(call), keyValues);
   } catch (error) {
     if (error instanceof NoAnswerError) {
-      note(`Whether the balance was adjusted is not known: repeat it with --request-id '${requestId}'.`);
+      note(
+        `The result is unknown. Repeat the command with --request-id '${requestId}'; the balance changes only once.`,
+      );
     }
     throw error;
   }

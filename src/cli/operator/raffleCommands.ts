@@ -16,30 +16,33 @@ const REFUND_WITHIN_MS = 60_000;
 
 export function addRaffleCommands(commands: OperatorCommands): void {
   const group = commands.group('raffle', 'raffles');
-  withYes(commands.add('create <PARTNER>', 'make a raffle from a prize table', createRaffle, group))
-    .requiredOption('--prizes <FILE>', 'CSV with the header prizeName,prizeTier,valueUsd,count, or JSON')
+  withYes(commands.add('create <PARTNER>', 'create a raffle from a prize table', createRaffle, group))
+    .requiredOption(
+      '--prizes <FILE>',
+      'CSV file with the header prizeName,prizeTier,valueUsd,count, or a JSON file',
+    )
     .option('--name <NAME>', 'name shown to players')
     .option('--config <NAME>', "system identifier, unique across the partner's games")
-    .addOption(new Option('--price <USD>', 'what a ticket costs').argParser(usdNumber))
-    .addOption(new Option('--size <N>', 'tickets in all').argParser(wholeNumber))
-    .option('--wait', 'wait until the pool is sealed, and print its commitment')
+    .addOption(new Option('--price <USD>', 'price of a ticket, in USD').argParser(usdNumber))
+    .addOption(new Option('--size <N>', 'total number of tickets').argParser(wholeNumber))
+    .option('--wait', 'wait until the pool is sealed, then print its commitment')
     .addHelpText(
       'after',
       `
-JSON is an array of prizes, or the whole body of the request; what an option says beats the file.
+A JSON file contains an array of prizes, or the whole body of the request. Options override the values in the file.
 
 Examples:
   spindle raffle create 2 --name 'Spring Raffle' --config SPRING --price 1 --size 100000 --prizes prizes.csv --wait
   spindle raffle create 2 --config SPRING_2 --prizes raffle.json --json`,
     );
-  commands.add('show <GAME>', 'commitment and tickets left of a raffle', showRaffle, group);
-  withYes(commands.add('void <GAME>', 'close a raffle for good, and refund its tickets', voidRaffle, group))
-    .requiredOption('--reason <TEXT>', 'why, for the audit log and each refund')
+  commands.add('show <GAME>', 'show the commitment and remaining tickets of a raffle', showRaffle, group);
+  withYes(commands.add('void <GAME>', 'void a raffle permanently and refund its tickets', voidRaffle, group))
+    .requiredOption('--reason <TEXT>', 'reason, for the audit log and each refund')
     .option('--wait', 'wait until every ticket is refunded')
     .addHelpText(
       'after',
       `
-Again, it shows how far the refunds are. The reason stays that of the first call.
+To see the progress of the refunds, run the command again. The reason of the first call is kept.
 
 Example:
   spindle raffle void 4 --reason 'shown tickets were lost with a restore' --wait`,
@@ -59,7 +62,7 @@ async function createRaffle({ client, words, options, print, confirm }: Call): P
   // The prize file module is loaded only by this command, because it needs three parsers.
   const { readRaffle } = await import('../prizeFile.js');
   const read = readRaffle(file, bytesOf(file), given);
-  if ('faults' in read) throw new FaultsError('The raffle is not made', read.faults);
+  if ('faults' in read) throw new FaultsError('The raffle was not created', read.faults);
   const loss = lossOf(read.body);
   if (loss !== undefined) await confirm(loss);
   const params = { path: { id } };
@@ -68,7 +71,7 @@ async function createRaffle({ client, words, options, print, confirm }: Call): P
     print(made, gameLines);
     return;
   }
-  note(`Raffle ${made.gameConfigId} is made; waiting until its pool is sealed …`);
+  note(`Raffle ${made.gameConfigId} was created; waiting until its pool is sealed …`);
   print(await sealed(client, made.gameConfigId), gameLines);
 }
 
@@ -79,7 +82,7 @@ function lossOf({ prizes, ticketPriceUsd, poolSize }: Schemas['RaffleBody']): st
   const takes = micros(ticketPriceUsd) * BigInt(poolSize);
   if (returns <= takes) return undefined;
   const shown = (sum: bigint): string => formatUsd(Number(sum) / 1e6);
-  return `The raffle returns more than it takes: prizes of ${shown(returns)} USD for tickets of ${shown(takes)} USD.`;
+  return `This will create a raffle that pays out more than it takes in: the prizes are worth ${shown(returns)} USD, and all tickets cost ${shown(takes)} USD. A raffle can't be changed later.`;
 }
 
 async function sealed(client: OperatorClient, id: number): Promise<Schemas['OperatorGame']> {
@@ -89,7 +92,7 @@ async function sealed(client: OperatorClient, id: number): Promise<Schemas['Oper
     if (game.status !== 'SEALING' && typeof game.poolCommitment === 'string') return game;
     if (performance.now() > deadline) {
       throw new Error(
-        `Raffle ${id} is made and not sealed after ${SEALED_WITHIN_MS / 1000} s; look again: spindle raffle show ${id}`,
+        `Raffle ${id} was created, but its pool is not sealed after ${SEALED_WITHIN_MS / 1000} s. To look again, run: spindle raffle show ${id}`,
       );
     }
     await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
@@ -98,11 +101,13 @@ async function sealed(client: OperatorClient, id: number): Promise<Schemas['Oper
 
 async function voidRaffle({ client, words, options, print, confirm }: Call): Promise<void> {
   const id = await gameIdOf(client, words[0]!);
-  await confirm(`Raffle ${id} is closed for good, and every booked ticket is refunded. Prizes stay paid.`);
+  await confirm(
+    `This will void raffle ${id} permanently and refund every ticket sold. Prizes that were won stay paid.`,
+  );
   const call = { params: { path: { id } }, body: { reason: String(options.reason) } };
   let voided = await bodyOf(client.POST('/raffles/{id}/void', call));
   if (options.wait === true) {
-    note(`Raffle ${id} is voided; waiting until its tickets are refunded …`);
+    note(`Raffle ${id} was voided; waiting until its tickets are refunded …`);
     voided = await refunded(id, () => bodyOf(client.POST('/raffles/{id}/void', call)));
   }
   print(voided, keyValues);
@@ -124,7 +129,7 @@ async function refunded(
     done = now.refunded + now.failed;
     if (performance.now() > deadline) {
       throw new Error(
-        `Raffle ${id} is voided, and ${now.refunded} of ${now.tickets} tickets are refunded; that goes on without this command`,
+        `Raffle ${id} was voided, and ${now.refunded} of ${now.tickets} tickets are refunded. The service continues with the other refunds.`,
       );
     }
     await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
@@ -134,6 +139,6 @@ async function refunded(
 async function showRaffle({ client, words, print }: Call): Promise<void> {
   const id = await gameIdOf(client, words[0]!);
   const game = await bodyOf(client.GET('/games/{id}', { params: { path: { id } } }));
-  if (!hasPool(game)) throw new NotFoundError(`Game ${id} is no raffle`);
+  if (!hasPool(game)) throw new NotFoundError(`Game ${id} is not a raffle`);
   print(game, gameLines);
 }

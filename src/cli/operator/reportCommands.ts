@@ -49,25 +49,34 @@ const EVENTS: readonly TableColumn<Schemas['SignificantEvent']>[] = [
 export function addReportCommands(commands: OperatorCommands): void {
   const group = commands.group('report', 'reports');
   commands
-    .add('games <INTERVAL>', 'what games took and paid: dtd, mtd, ytd, ltd or range', games, group)
-    .option('--from <DATE>', 'of range: the first UTC day, YYYY-MM-DD')
-    .option('--to <DATE>', 'of range: the last UTC day')
-    .option('--partner <PARTNER>', 'games of this partner only, by id or slug')
-    .option('--game <GAME>', 'this game only')
-    .option('--cursor <CURSOR>', 'the nextCursor of the page before');
-  commands
-    .add('liability', 'what partners owe their players, now', liability, group)
-    .option('--date <DATE>', 'at the end of this UTC day, YYYY-MM-DD');
-  commands
-    .add('events', 'significant events, oldest first', events, group)
-    .option('--from <TIME>', 'from this time on, RFC 3339')
-    .option('--to <TIME>', 'before this time')
-    .option('--type <TYPE>', 'of this type only, such as cell.halt')
-    .addOption(
-      new Option('--severity <SEVERITY>', 'such events only').choices(['info', 'warning', 'critical']),
+    .add(
+      'games <INTERVAL>',
+      'show the wagers and payouts of games in an interval: dtd, mtd, ytd, ltd or range',
+      games,
+      group,
     )
-    .option('--partner <PARTNER>', 'of this partner only, by id or slug')
-    .option('--cursor <CURSOR>', 'the nextCursor of the page before')
+    .option('--from <DATE>', 'first UTC day of a range, YYYY-MM-DD')
+    .option('--to <DATE>', 'last UTC day of a range')
+    .option('--partner <PARTNER>', 'only games of this partner, by id or slug')
+    .option('--game <GAME>', 'only this game')
+    .option('--cursor <CURSOR>', 'nextCursor of the previous page');
+  commands
+    .add('liability', 'show the current liability of partners to their players', liability, group)
+    .option('--date <DATE>', 'show the liability at the end of this UTC day, YYYY-MM-DD');
+  commands
+    .add('events', 'list significant events, oldest first', events, group)
+    .option('--from <TIME>', 'only events from this time on, RFC 3339')
+    .option('--to <TIME>', 'only events before this time')
+    .option('--type <TYPE>', 'only events of this type, such as cell.halt')
+    .addOption(
+      new Option('--severity <SEVERITY>', 'only events of this severity').choices([
+        'info',
+        'warning',
+        'critical',
+      ]),
+    )
+    .option('--partner <PARTNER>', 'only events of this partner, by id or slug')
+    .option('--cursor <CURSOR>', 'nextCursor of the previous page')
     .addOption(new Option('--limit <N>', 'events on a page, up to 100').argParser(wholeNumber).default(20))
     .addHelpText(
       'after',

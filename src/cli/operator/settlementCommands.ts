@@ -40,10 +40,13 @@ const GAMES: readonly TableColumn<Schemas['SettlementGame']>[] = [
 
 export function addSettlementCommands(commands: OperatorCommands): void {
   const group = commands.group('settlement', 'settlement reports');
-  withPages(commands.add('list', 'newest revision of all reports, newest day first', list, group), 'reports')
+  withPages(
+    commands.add('list', 'list the newest revision of each report, newest day first', list, group),
+    'reports',
+  )
     // The choices are in lower case for easier typing; the API uses upper case.
     .addOption(
-      new Option('--status <STATUS>', 'those with this status only').choices([
+      new Option('--status <STATUS>', 'only reports with this status').choices([
         'pending',
         'generated',
         'acknowledged',
@@ -51,19 +54,21 @@ export function addSettlementCommands(commands: OperatorCommands): void {
       ]),
     );
   commands
-    .add('show <PARTNER> <DATE>', "report of a partner's day, YYYY-MM-DD (UTC)", show, group)
-    .addOption(new Option('--revision <N>', 'the newest by default').argParser(wholeNumber));
+    .add('show <PARTNER> <DATE>', 'show the report of a partner for a UTC day, YYYY-MM-DD', show, group)
+    .addOption(
+      new Option('--revision <N>', 'number of the revision (default: the newest)').argParser(wholeNumber),
+    );
   withReason(
     commands.add('make <PARTNER> <DATE>', 'make a report now, or a new revision of it', make, group),
   ).addHelpText(
     'after',
     `
-Workers make the reports of a day by themselves; this answers a dispute with a reason, or does not wait for the night.
+Workers make the reports of each past day by themselves. Use this command to answer a dispute, or to make a report earlier.
 
 Examples:
   spindle settlement list --status disputed
   spindle settlement show acme 2026-11-21 --revision 1
-  spindle settlement make acme 2026-11-21 --reason "two spins were of the day before"`,
+  spindle settlement make acme 2026-11-21 --reason "two spins belong to the previous day"`,
   );
 }
 
@@ -95,7 +100,7 @@ async function make(call: Call): Promise<void> {
   const params = { path, query: auditReasonOf(call) };
   if (params.query.reason === undefined && (await isDisputed(call, path)))
     throw new UsageError(
-      'The report is disputed. Answer the dispute on record: give --reason TEXT, which the audit log keeps',
+      'The report is disputed. Add --reason TEXT with the answer to the dispute; the audit log keeps it.',
     );
   print(await bodyOf(client.POST('/partners/{id}/settlements/{date}', { params })), reportLines);
 }

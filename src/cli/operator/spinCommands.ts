@@ -5,7 +5,7 @@ import type { Call, OperatorCommands } from './call.js';
 
 export function addSpinCommands(commands: OperatorCommands): void {
   const group = commands.group('spin', 'spins');
-  commands.add('show <SPIN_ID>', 'a spin, its ledger entry and its block', showSpin, group);
+  commands.add('show <SPIN_ID>', 'show a spin with its ledger entry and its block', showSpin, group);
 }
 
 async function showSpin({ client, words, print }: Call): Promise<void> {

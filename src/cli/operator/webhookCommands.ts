@@ -23,20 +23,25 @@ const COLUMNS: readonly TableColumn<Schemas['OperatorDelivery']>[] = [
 export function addWebhookCommands(commands: OperatorCommands): void {
   const group = commands.group('webhooks', 'webhooks and their deliveries');
   withPages(
-    commands.add('failed', 'deliveries without attempts left, newest first', listDeliveries, group),
+    commands.add(
+      'failed',
+      'list the deliveries that failed permanently, newest first',
+      listDeliveries,
+      group,
+    ),
     'deliveries',
-  ).option('--partner <PARTNER>', 'those of this partner only, by id or slug');
+  ).option('--partner <PARTNER>', 'only deliveries of this partner, by id or slug');
   withPages(
-    commands.add('deliveries', 'deliveries of all partners, newest first', listDeliveries, group),
+    commands.add('deliveries', 'list the deliveries of all partners, newest first', listDeliveries, group),
     'deliveries',
   )
-    .option('--partner <PARTNER>', 'those of this partner only, by id or slug')
+    .option('--partner <PARTNER>', 'only deliveries of this partner, by id or slug')
     .addOption(
       new Option('--status <STATUS>', 'pending, delivered or failed').choices(STATUSES).default('failed'),
     );
   commands
-    .add('resend [DELIVERY_ID...]', 'send one delivery again, or all failed', resend, group)
-    .option('--failed-since <TIME>', 'RFC 3339 time: all deliveries that have failed since')
+    .add('resend [DELIVERY_ID...]', 'resend single deliveries, or all failed deliveries', resend, group)
+    .option('--failed-since <TIME>', 'resend all deliveries that have failed since this RFC 3339 time')
     .addHelpText(
       'after',
       `
@@ -60,19 +65,19 @@ async function listDeliveries(call: Call): Promise<void> {
 async function resend({ client, words, options, print }: Call): Promise<void> {
   const { failedSince } = options as { failedSince?: string };
   if ((words.length === 0) === (failedSince === undefined)) {
-    throw new UsageError('Either DELIVERY_ID or --failed-since TIME is needed');
+    throw new UsageError('Give either DELIVERY_ID or --failed-since TIME');
   }
   if (failedSince !== undefined) {
     print(
       await bodyOf(client.POST('/webhooks/resend', { body: { since: failedSince } })),
-      ({ resent }) => `${resent} deliveries are sent again\n`,
+      ({ resent }) => `${resent} deliveries will be sent again\n`,
     );
     return;
   }
   for (const id of words) {
     print(
       await bodyOf(client.POST('/deliveries/{id}/resend', { params: { path: { id } } })),
-      () => `${id} is sent again\n`,
+      () => `${id} will be sent again\n`,
     );
   }
 }

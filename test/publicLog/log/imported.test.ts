@@ -209,7 +209,7 @@ describe('a public log after a restore of Postgres', () => {
     const refused = await spindleLog({}, 'begin', '--origin', origin, '--reason', 'no copy', '--yes');
     expect(refused).toMatchObject({
       status: 2,
-      out: expect.stringContaining('LOG_KEY has no key whose name is'),
+      out: expect.stringContaining('LOG_KEY contains no key with the name'),
     });
     const another = signerOf(origin, 'log', Buffer.alloc(32, 23));
     const more = { LOG_KEY: signerKeyOf(another), LOG_ORIGIN: origin };

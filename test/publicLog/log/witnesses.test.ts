@@ -303,7 +303,7 @@ describe('a witness that was never reached', () => {
     await until(async () => (await attention(service)).join() === 'w1', 'it is named');
     const said = await logShow();
     expect(said).toMatch(/^witness {4}witness\.example\/w1\S+: cosigned \d+ s ago$/m);
-    expect(said).toMatch(/^witness {4}witness\.example\/w2\S+: has never cosigned, known for \d+ s$/m);
+    expect(said).toMatch(/^witness {4}witness\.example\/w2\S+: has never cosigned, configured \d+ s ago$/m);
 
     await witness(1, two.port);
     await until(async () => (await attention(service)).length === 0, 'the quorum is there');
