@@ -90,7 +90,7 @@ function checkProductionRanges(given: Pick<Variables, keyof typeof PRODUCTION_RA
   const wrong = Object.entries(PRODUCTION_RANGES).flatMap(([name, { minimum, maximum }]) => {
     const value = given[name as keyof typeof PRODUCTION_RANGES];
     const isWithin = value >= minimum && value <= maximum;
-    return isWithin ? [] : [`${name} must be ${minimum} to ${maximum} where DATABASE_URL is set`];
+    return isWithin ? [] : [`${name} must be ${minimum} to ${maximum} if DATABASE_URL is set`];
   });
   if (wrong.length > 0) throw new Error(wrong.join('; '));
 }
@@ -106,7 +106,7 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
   setting('env/SETTLEMENT_CRON', () => checkCron(rest.SETTLEMENT_CRON));
   if (rest.DATABASE_URL !== undefined && TEST_CONSTANTS === undefined) checkProductionRanges(rest);
   if (rest.IDEMPOTENCY_TTL_S < rest.REQUEST_ID_WINDOW_S)
-    throw new Error('IDEMPOTENCY_TTL_S must be REQUEST_ID_WINDOW_S at least');
+    throw new Error('IDEMPOTENCY_TTL_S must not be less than REQUEST_ID_WINDOW_S');
   const trustedProxies = setting('TRUST_PROXY', () => new TrustedProxies(TRUST_PROXY));
   const constants = setting('TEST_CONSTANTS', () => constantsWith(TEST_CONSTANTS));
   const root = PROJECT_ROOT;

@@ -95,6 +95,6 @@ export function constantsWith(changed = '{}'): Constants {
   const isRight = (name: string, value: unknown): boolean =>
     isList(name) ? Array.isArray(value) && value.every(isNumber) : isNumber(value);
   const unknown = given.find(([name, value]) => !(name in CONSTANTS) || !isRight(name, value));
-  if (unknown !== undefined) throw new Error(`must not have ${unknown.join(' = ')}`);
+  if (unknown !== undefined) throw new Error(`contains the unknown or invalid value ${unknown.join(' = ')}`);
   return Object.freeze({ ...CONSTANTS, ...Object.fromEntries(given) });
 }

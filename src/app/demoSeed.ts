@@ -58,7 +58,8 @@ export async function seedDemo(store: Store, apiKey: string): Promise<Demo> {
       ...initialSettings('sandbox'),
       largeWinThresholdMicros: LARGE_WIN_MICROS,
     }));
-  if (typeof partner === 'string') throw new Error('The demo partner was made by another process just now');
+  if (typeof partner === 'string')
+    throw new Error('Another process has just created the demo partner. Start again.');
   const { partnerId } = partner;
   if ((await store.apiKeys.list(partnerId)).length === 0) {
     await store.apiKeys.issue(ACTOR, { partnerId, ...storedKey(apiKey), name: 'demo', expiresAt: null });
@@ -68,7 +69,7 @@ export async function seedDemo(store: Store, apiKey: string): Promise<Demo> {
   if (game === undefined) {
     const checked = checkParSheet(DEMO_SHEET);
     if ('faults' in checked)
-      throw new Error(`The demo PAR sheet is wrong: ${JSON.stringify(checked.faults)}`);
+      throw new Error(`The demo PAR sheet is invalid: ${JSON.stringify(checked.faults)}`);
     const { parSheetId } = (await store.parSheets.store(partnerId, checked.sheet))!;
     const made = await store.games.register({
       partnerId,
@@ -76,13 +77,14 @@ export async function seedDemo(store: Store, apiKey: string): Promise<Demo> {
       configName: 'DEMO_SEVENS',
       displayName: 'Demo Sevens',
     });
-    if (typeof made === 'string') throw new Error(`The demo game was refused: ${made}`);
+    if (typeof made === 'string') throw new Error(`Creating the demo game failed: ${made}`);
     game = made;
   }
   const raffle =
     games.find(({ gameType }) => gameType === RAFFLE_KIND.gameType) ??
     (await store.raffles.create(ACTOR, { partnerId, ...RAFFLE }));
-  if (raffle === 'name-taken') throw new Error('The demo raffle was made by another process just now');
+  if (raffle === 'name-taken')
+    throw new Error('Another process has just created the demo raffle. Start again.');
   const sheet: ParSheet | undefined = (await store.parSheets.find(game.parSheetId!))?.sheet;
   const table = (await store.games.find(raffle.gameId))?.raffle?.table;
   return {

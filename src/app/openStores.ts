@@ -91,11 +91,11 @@ export async function openRedis(
     });
     isOpen = true;
   } catch (error) {
-    throw new SetupError(`Redis at ${addressOf(url)} can't be reached: ${lineOf(error)}`);
+    throw new SetupError(`Cannot connect to Redis at ${addressOf(url)}: ${lineOf(error)}`);
   }
   await services.add(closing('Redis connections', () => nodes.close()));
   if (config.ACK === 'replica' && !nodes.isCluster)
-    throw new SetupError('ACK=replica needs a Redis Cluster: REDIS_URL has a single address');
+    throw new SetupError('ACK=replica needs a Redis Cluster, but REDIS_URL contains only one address');
   for (const node of nodes.all) {
     // An unavailable primary of a cluster affects only its own cells, also at a start.
     if (node.isReady) await checkServer(node, url, config, log);
@@ -107,14 +107,16 @@ export async function openRedis(
 async function checkServer(node: RedisNode, url: string, config: Config, log: Logger): Promise<void> {
   const { version, major } = await node.version();
   if (major < REDIS_MAJOR_MIN) {
-    throw new SetupError(`Redis at ${addressOf(url)} is ${version}; ${REDIS_MAJOR_MIN}.0 or later is needed`);
+    throw new SetupError(
+      `Redis at ${addressOf(url)} has version ${version}, but Spindle needs ${REDIS_MAJOR_MIN}.0 or later`,
+    );
   }
   const volatile = await node.durability.find();
   if (volatile.length === 0) return;
-  const what = `Redis may lose or evict what it acknowledged (${volatile.join('; ')})`;
+  const what = `Redis may lose or evict acknowledged writes (${volatile.join('; ')})`;
   if (!config.allowVolatileRedis) {
     throw new SetupError(
-      `${what}; set appendonly yes, appendfsync always, no-appendfsync-on-rewrite no, maxmemory-policy noeviction`,
+      `${what}. Set appendonly yes, appendfsync always, no-appendfsync-on-rewrite no and maxmemory-policy noeviction`,
     );
   }
   log.error(`${what}; serving anyway because ALLOW_VOLATILE_REDIS=1`);

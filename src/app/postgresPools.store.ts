@@ -74,11 +74,11 @@ export async function openPostgresPools(
       await services.add(closing('Postgres connections', () => sql.end()));
     server = await readServer(pools.background);
   } catch (error) {
-    throw new SetupError(`Postgres at ${addressOf(url)} can't be reached: ${lineOf(error)}`);
+    throw new SetupError(`Cannot connect to Postgres at ${addressOf(url)}: ${lineOf(error)}`);
   }
   if (server.major < POSTGRES_MAJOR_MIN) {
     throw new SetupError(
-      `Postgres at ${addressOf(url)} is ${server.major}; ${POSTGRES_MAJOR_MIN} or later is needed`,
+      `Postgres at ${addressOf(url)} has version ${server.major}, but Spindle needs ${POSTGRES_MAJOR_MIN} or later`,
     );
   }
   checkDurability(durability, config, log);

@@ -41,7 +41,7 @@ export const PRODUCTION_RANGES = {
 
 /** Settings that any installation may use. */
 const EVERYONE = {
-  HOST: Type.String({ default: '127.0.0.1', description: 'Address to listen on' }),
+  HOST: Type.String({ default: '127.0.0.1', description: 'Address that the API listens on' }),
   PORT: Type.Integer({ minimum: 0, maximum: 65_535, default: 8080, description: 'Port of the API' }),
   DATA_DIR: Type.String({
     default: '.data',
@@ -51,41 +51,41 @@ const EVERYONE = {
     Type.String({
       minLength: 16,
       description:
-        'Key of the operator API; if absent, the first start makes one, prints it once and keeps it under DATA_DIR',
+        'Key of the operator API. Default: the first start creates a key, prints it once and stores it in DATA_DIR',
     }),
   ),
   SPINDLE_URL: Type.Optional(
     Type.String({
       pattern: '^https?://.',
       description:
-        'For the `spindle` command: address of the service; if absent, that of the service that was started on this DATA_DIR, else HOST and PORT',
+        'Address of the service, for the `spindle` command. Default: the service that was started on DATA_DIR, then HOST and PORT',
     }),
   ),
   BRAND: Type.String({
     default: 'Spindle',
     pattern: '^[A-Za-z][A-Za-z0-9]{0,31}$',
-    description: 'Name of the service in /version and header names',
+    description: 'Name of the service in GET /version and in the names of headers',
   }),
   ACK: Type.Union([Type.Literal('redis'), Type.Literal('replica'), Type.Literal('ledger')], {
     default: 'redis',
     description:
-      'When a slot spin is answered: `redis`, once it is on the disk of Redis; `replica` (a Redis Cluster only), once it is on the disk of every replica, too, or else in Postgres; `ledger`, once it is committed in Postgres',
+      'When a slot spin is answered. `redis`: after Redis has it on disk. `replica` (Redis Cluster only): after all replicas have it on disk, too, or Postgres has committed it. `ledger`: after Postgres has committed it',
   }),
   IDEMPOTENCY_TTL_S: Type.Integer({
     minimum: 1,
     maximum: 2_592_000,
     default: 259_200,
     description:
-      'Seconds for which a requestId of a spin or deal binds at least, and a window longer at most; another value holds from the next start on, a shorter one for ids that are bound afterwards',
+      'Minimum time for which the requestId of a spin or deal is bound, in seconds; the maximum time is REQUEST_ID_WINDOW_S longer. A change takes effect at the next start, and a shorter time only for ids that are bound later',
   }),
   SETTLEMENT_CRON: Type.String({
     default: '0 2 * * *',
     description:
-      'When the worker makes the settlement reports of past days: a cron expression of five fields, UTC',
+      'Cron expression (five fields, UTC) for the due time of settlement reports. A past day is due at the first such time after its end; workers look for due days every minute',
   }),
   METRICS_HOST: Type.String({
     default: '127.0.0.1',
-    description: 'Address on which the metrics listen, whatever HOST is',
+    description: 'Address that the metrics port listens on, independent of HOST',
   }),
   METRICS_PORT: Type.Integer({
     minimum: 0,
@@ -96,12 +96,13 @@ const EVERYONE = {
   METRICS_TOKEN: Type.Optional(
     Type.String({
       minLength: 16,
-      description: 'Whoever reads GET /metrics sends it as `Authorization: Bearer`; if absent, nobody has to',
+      description:
+        'Token that readers of GET /metrics must send as `Authorization: Bearer`. Default: no token is required',
     }),
   ),
   LOG_LEVEL: Type.Union(
     ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'].map((level) => Type.Literal(level)),
-    { default: 'info', description: 'Lowest level of log lines that are written' },
+    { default: 'info', description: 'Lowest level of the log lines that are written' },
   ),
 };
 
@@ -111,74 +112,74 @@ const PRODUCTION = {
     Type.String({
       pattern: '^rediss?://.',
       description:
-        'Redis 7.0 or later; several addresses separated by commas are servers of one Redis Cluster (docs/scaling.md); if absent, the service starts an embedded server',
+        'Address of Redis 7.0 or later, or addresses of several servers of one Redis Cluster, separated by commas (docs/scaling.md). Default: the service starts an embedded server',
     }),
   ),
   DATABASE_URL: Type.Optional(
     Type.String({
       pattern: '^postgres(ql)?://.',
-      description: 'Postgres 15 or later; if absent, the service starts an embedded server',
+      description: 'Address of Postgres 15 or later. Default: the service starts an embedded server',
     }),
   ),
   POSITION_FILE: Type.Optional(
     Type.String({
       minLength: 1,
       description:
-        'File outside both stores, for workers and `spindle recover`: how far the stores are. A start on stores that were restored to an older state deals nothing then (docs/backup.md)',
+        'File outside both stores that records their progress, for workers and `spindle recover`. With this file, a start deals nothing if the stores were restored to an older state (docs/backup.md)',
     }),
   ),
   SEEDS_KEY: Type.Optional(
     Type.String({
       pattern: '^[A-Za-z0-9+/]{43}=(,[A-Za-z0-9+/]{43}=)*$',
       description:
-        'Keys that seal in Postgres what is still to be dealt (seeds, nonces, outcomes), each 32 bytes in base64: the first seals, all open. If absent, WEBHOOK_SECRETS_KEY; else the key under DATA_DIR where Postgres is embedded; else nothing is sealed',
+        'Keys that encrypt undealt seeds, nonces and outcomes in Postgres, each 32 bytes in base64, separated by commas. The first key encrypts, and all keys decrypt. Default: WEBHOOK_SECRETS_KEY, or the key in DATA_DIR if Postgres is embedded; otherwise nothing is encrypted',
     }),
   ),
   WEBHOOK_SECRETS_KEY: Type.Optional(
     Type.String({
       pattern: '^[A-Za-z0-9+/]{43}=(,[A-Za-z0-9+/]{43}=)*$',
       description:
-        'Keys that encrypt the secrets of webhooks in Postgres, each 32 bytes in base64: the first encrypts, all decrypt. If absent, the key under DATA_DIR where Postgres is embedded; else secrets are not encrypted',
+        'Keys that encrypt the secrets of webhooks in Postgres, each 32 bytes in base64, separated by commas. The first key encrypts, and all keys decrypt. Default: the key in DATA_DIR if Postgres is embedded; otherwise the secrets are not encrypted',
     }),
   ),
   LOG_ORIGIN: Type.Optional(
     Type.String({
       pattern: '^[!-*,-~]{1,255}$',
       description:
-        'Name of the public log (docs/proofs.md), fixed once it has begun; if absent, it is made of the id of the database',
+        "Name of the public log (docs/proofs.md), which can't change after the log has begun. Default: a name derived from the id of the database",
     }),
   ),
   LOG_KEY: Type.Optional(
     Type.String({
       pattern: '^PRIVATE\\+KEY\\+',
       description:
-        'Workers only: signer keys of the public log (`PRIVATE+KEY+name+id+key`, comma-separated), newest first, whose name is its origin; if absent, one is made at the first start, under `DATA_DIR` where Postgres is embedded, else in Postgres',
+        'Signer keys of the public log (`PRIVATE+KEY+name+id+key`), separated by commas, newest first, with the origin of the log as their name. For workers only. Default: the first start creates a key and stores it in `DATA_DIR` if Postgres is embedded, otherwise in Postgres',
     }),
   ),
   LOG_POLICY: Type.Optional(
     Type.String({
       minLength: 1,
       description:
-        'Workers only: file of the witnesses of the public log, as a C2SP tlog-policy (`witness`, `group`, `quorum`); if absent, it has none. All workers need the same',
+        'File with the witnesses of the public log, as a C2SP tlog-policy (`witness`, `group`, `quorum`). For workers only; all workers need the same file. Default: no witnesses',
     }),
   ),
   LOG_COPY_DIR: Type.Optional(
     Type.String({
       minLength: 1,
       description:
-        'Folder outside both stores, for workers and `spindle log`: the files of the public log as they are published (C2SP tlog-tiles). A start on a Postgres of an older state deals nothing then, and `spindle log import` goes on from them (docs/backup.md)',
+        'Folder outside both stores for a copy of the published files of the public log (C2SP tlog-tiles), for workers and `spindle log`. With this copy, a start deals nothing if Postgres was restored to an older state, and `spindle log import` restores the lost records (docs/backup.md)',
     }),
   ),
   TRUST_PROXY: Type.Optional(
     Type.String({
       description:
-        'Proxies that are believed in `X-Forwarded-For` and PROXY protocol headers: their number, or their addresses and networks separated by commas; if absent, none',
+        'Trusted proxies, whose `X-Forwarded-For` and PROXY protocol headers are used: their number, or their addresses and networks separated by commas. Default: none',
     }),
   ),
   HTTP_SERVER: Type.Optional(
     Type.Union([Type.Literal('uws'), Type.Literal('node')], {
       description:
-        'The HTTP server: `uws` (uWebSockets.js) or `node` (node:http); absent: `uws` where it loads. docs/production.md lists how they differ',
+        'HTTP server: `uws` (uWebSockets.js) or `node` (node:http). docs/production.md lists the differences. Default: `uws` if it can be loaded',
     }),
   ),
   CONNECTIONS_MAX: Type.Integer({
@@ -186,58 +187,58 @@ const PRODUCTION = {
     maximum: 1_000_000,
     default: 10_000,
     description:
-      'Connections open at once; less where the process may open too few files. A further one is closed',
+      'Maximum number of open connections, or fewer if the process may not open enough files. Further connections are closed',
   }),
   CONNECTIONS_PER_ADDRESS_MAX: Type.Integer({
     minimum: 1,
     maximum: 1_000_000,
     default: 1000,
     description:
-      'Connections open at once from one IPv4 address or IPv6 /64; loopback and trusted proxies have no such bound',
+      'Maximum number of open connections from one IPv4 address or IPv6 /64. Loopback addresses and trusted proxies have no limit',
   }),
   SHUTDOWN_GRACE_S: Type.Integer({
     minimum: 1,
     maximum: 300,
     default: 5,
     description:
-      'Seconds that a front end has to answer what has arrived once it is told to stop; then its connections are closed',
+      'Time in seconds that a front end has to answer received requests after a stop signal. Then it closes the connections',
   }),
   SMTP_URL: Type.Optional(
     Type.String({
       pattern: '^smtps?://.',
       description:
-        'Mail server, such as `smtps://user:password@mail.example.com`; if absent, e-mails stay unsent',
+        'Mail server, such as `smtps://user:password@mail.example.com`. Default: e-mails are not sent',
     }),
   ),
   SMTP_FROM: Type.String({
     default: 'spindle@localhost',
     pattern: EMAIL_PATTERN,
-    description: 'Sender of e-mails',
+    description: 'Sender address of e-mails',
   }),
   OPERATOR_EMAIL: Type.Optional(
     Type.String({
       pattern: EMAIL_PATTERN,
       description:
-        'Who is notified by e-mail of a settlement that is overdue for a day, and of a program whose files differ; if absent, nobody',
+        'Address that gets an e-mail if a settlement is overdue for a day, or if files of the program differ from its build. Default: no e-mails',
     }),
   ),
   PROGRAM_CHANGED: Type.Union([Type.Literal('alert'), Type.Literal('stop')], {
     default: 'alert',
-    description: `What follows where files differ from the build's list: \`alert\`, people are told; \`stop\`, a start ends before it deals, and a running process answers spins with ${ERRORS.unavailable.code}`,
+    description: `Reaction if files of the program differ from the list made by its build. \`alert\`: operators are notified. \`stop\`: in addition, a start ends before it deals, and a running process answers spins with ${ERRORS.unavailable.code}`,
   }),
   LEDGER_KEEP_DAYS: Type.Integer({
     minimum: 2,
     maximum: 36_500,
     default: 400,
     description:
-      'Complete days of the ledger that `spindle ledger drop` leaves in Postgres, and at least those for which request ids bind',
+      'Number of complete days of the ledger that `spindle ledger drop` leaves in Postgres. Days with bound request ids are always left',
   }),
   DATABASE_DISK_GB: Type.Optional(
     Type.Integer({
       minimum: 1,
       maximum: 1_000_000,
       description:
-        'Size of the disk of `DATABASE_URL` in GB (10^9 bytes), of which the database should have all: what is left is measured against it; that of an embedded Postgres is known',
+        'Size of the disk of `DATABASE_URL` in GB (10^9 bytes), to compute the free space. The disk should contain only this database. Not needed if Postgres is embedded',
     }),
   ),
   WEBHOOK_RETENTION_DAYS: Type.Integer({
@@ -245,21 +246,22 @@ const PRODUCTION = {
     maximum: 3650,
     default: 30,
     description:
-      'Days for which webhook events, deliveries and e-mails are kept after they ended; `GET /events` promises 30',
+      'Number of days for which webhook events, deliveries and e-mails are kept after they ended. `GET /events` guarantees 30 days',
   }),
   CLOCK_SKEW_MAX_S: Type.Integer({
     minimum: 1,
     maximum: 31_536_000,
     default: 10,
-    description: `Seconds by which the clock of Redis and a cell's newest entry may differ from a front end's; past them spins get ${ERRORS.unavailable.code}, and no cell is prepared`,
+    description: `Maximum difference in seconds between the clock of a front end and the clock of Redis or the newest entry of a cell. Beyond it, spins get ${ERRORS.unavailable.code}, and no cell is prepared`,
   }),
   ALLOW_VOLATILE_REDIS: Type.Union([Type.Literal('0'), Type.Literal('1')], {
     default: '0',
-    description: '`1` accepts a Redis that may lose or evict data (never for real money)',
+    description: '`1` accepts a Redis that may lose or evict data. Never use it with real money',
   }),
   ALLOW_VOLATILE_POSTGRES: Type.Union([Type.Literal('0'), Type.Literal('1')], {
     default: '0',
-    description: '`1` accepts a Postgres with `fsync` or `full_page_writes` off (see below)',
+    description:
+      '`1` accepts a Postgres with `fsync` or `full_page_writes` off (docs/settings.md, section Stores)',
   }),
 };
 
@@ -269,52 +271,52 @@ const LARGE = {
     default: 'http,worker',
     pattern: '^(http|worker)(,(http|worker))?$',
     description:
-      '`http` serves the API; `worker` flushes the ledger, makes blocks, settles and delivers webhooks',
+      'Roles of the process: `http` serves the APIs; `worker` flushes the ledger, makes blocks and settlement reports, and delivers webhooks',
   }),
   CELLS: Type.Optional(
     Type.Integer({
       minimum: 1,
       maximum: 256,
-      description: `Number of cells of a new database, with ${CELLS_BY_DEFAULT} if absent; \`spindle cells add\` adds more`,
+      description: `Number of cells of a new database. Default: ${CELLS_BY_DEFAULT}. \`spindle cells add\` adds more`,
     }),
   ),
   DATABASE_DIRECT_URL: Type.Optional(
     Type.String({
       pattern: '^postgres(ql)?://.',
       description:
-        'Where `DATABASE_URL` leads to PgBouncer: the same database without it, for the migrations of a start; flushes then prepare no statements (docs/production.md)',
+        'Direct address of the database, for the migrations at a start, if `DATABASE_URL` leads to PgBouncer. Flushes then use no prepared statements (docs/production.md)',
     }),
   ),
   BLOCK_WORKERS: Type.Integer({
     minimum: 1,
     maximum: 64,
     default: 1,
-    description: 'Threads that make outcome blocks',
+    description: 'Number of threads that make outcome blocks',
   }),
   SPIN_DEADLINE_MS: Type.Integer({
     minimum: 1,
     maximum: 86_400_000,
     default: 3000,
-    description: 'Longest wait for Redis before a spin is answered with an error',
+    description: 'Maximum wait for Redis in ms before a spin gets an error',
   }),
   OUTBOX_MAX_ENTRIES: Type.Integer({
     minimum: 1,
     maximum: 1_000_000_000,
     default: 1_000_000,
-    description: `Ledger entries of a cell that may wait for Postgres, and 256 bytes for each; at either bound spins get ${ERRORS.unavailable.code}`,
+    description: `Maximum number of ledger entries of a cell that wait for Postgres. Their maximum size is 256 bytes for each of this number. At either limit spins get ${ERRORS.unavailable.code}`,
   }),
   REQUEST_ID_WINDOW_S: Type.Integer({
     minimum: 1,
     maximum: 86_400,
     default: 1800,
-    description: 'Seconds for which Redis holds a requestId at least; then the ledger binds it',
+    description: 'Minimum time in seconds for which Redis holds a requestId. After that, the ledger binds it',
   }),
   REQUEST_FILTERS_MAX_MB: Type.Optional(
     Type.Integer({
       minimum: 1,
       maximum: 1_000_000,
       description:
-        'Megabytes of filters of request ids that each front end holds; if absent, a quarter of the memory that the process may use. 2 to 3 bytes an id: past the limit they are made coarser, down to half of it, and more fresh ids ask Postgres; none is forgotten. A front end that finds no room for the coarsest does not start',
+        'Maximum memory for the request-id filters of each front end, in MB; a request id takes 2 to 3 bytes. Default: a quarter of the memory that the process may use. Beyond the limit the filters become coarser, so more new ids are looked up in Postgres, but no id is forgotten. A front end does not start if the coarsest filters, which take half the memory, do not fit',
     }),
   ),
 };

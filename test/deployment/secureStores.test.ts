@@ -172,7 +172,7 @@ test('refuses to start in one line on a Redis with a wrong certificate or one th
   skip,
 }) => {
   if (missing !== undefined) return skip(missing);
-  const at = `Redis at rediss://127.0.0.1:${tlsPort}${new URL(plain.redisUrl).pathname} can't be reached: `;
+  const at = `Cannot connect to Redis at rediss://127.0.0.1:${tlsPort}${new URL(plain.redisUrl).pathname}: `;
   const { ca, otherCa } = certificates;
   expect(await refusal({ redisUrl: secureRedis(undefined, `cacert=${otherCa}`) })).toMatch(
     new RegExp(`^${at}(unable to verify the first|self-signed) certificate[ \\w]*$`),
@@ -207,7 +207,7 @@ test('handles sslmode as psql does', async ({ skip }) => {
   const { ca, otherCa } = certificates;
   const outcome = async (query: string, host?: string): Promise<string> => {
     const message = await refusal({ databaseUrl: securePostgres(query, host) });
-    return message.replace(/^Postgres at \S+ can't be reached: /, '');
+    return message.replace(/^Cannot connect to Postgres at \S+: /, '');
   };
   expect(await outcome('sslmode=require')).toBe('none');
   expect(await outcome(`sslmode=require&sslrootcert=${otherCa}`)).toMatch(/certificate/);
@@ -224,7 +224,9 @@ test('handles sslmode as psql does', async ({ skip }) => {
   const wrong = new URL(securePostgres('sslmode=require'));
   wrong.password = 'nothing:1';
   const refused = await refusal({ databaseUrl: wrong.href });
-  expect(refused).toMatch(/can't be reached: password authentication failed for user "\w+"$/);
+  expect(refused).toMatch(
+    /Cannot connect to Postgres at \S+: password authentication failed for user "\w+"$/,
+  );
   expect(refused).not.toContain('nothing:1');
 });
 

@@ -61,7 +61,7 @@ test('encrypts plain webhook secrets at the next start without changing signatur
   await service.stop();
   for (const settings of [{ WEBHOOK_SECRETS_KEY: a }, {}]) {
     await expect(startService(stores, settings)).rejects.toThrow(
-      /^WEBHOOK_SECRETS_KEY lacks the key [0-9a-f]{8}, with which secrets of webhooks in this database are encrypted: start a worker with the new key/,
+      /^WEBHOOK_SECRETS_KEY does not contain the key [0-9a-f]{8}, which encrypts webhook secrets in this database\. Start a worker with both keys/,
     );
   }
 });

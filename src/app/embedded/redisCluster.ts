@@ -103,7 +103,8 @@ export async function formCluster(options: EmbeddedOptions, urls: readonly strin
       // A server that is being restarted does not answer.
       if ((await ask(i, ...question).catch(() => '')).includes(text)) i++;
       else if (performance.now() < deadline) await delay(POLL_MS);
-      else throw new Error(`the Redis Cluster was not whole within ${FORMED_WITHIN_MS / 1000} s (${text})`);
+      else
+        throw new Error(`The Redis Cluster was not complete within ${FORMED_WITHIN_MS / 1000} s (${text})`);
     }
   };
   if ((await readText(formedFile(options))) === undefined) {
@@ -132,7 +133,7 @@ const slotsOf = (primary: number): [number, number] => [
 async function linked(replication: () => Promise<string>, deadline: number): Promise<void> {
   while (!/role:master|master_link_status:up/.test(await replication().catch(() => ''))) {
     if (performance.now() > deadline)
-      throw new Error('a replica of the Redis Cluster has no link to its primary');
+      throw new Error('A replica of the Redis Cluster is not connected to its primary');
     await delay(POLL_MS);
   }
 }

@@ -22,7 +22,7 @@ export function askRedis(url: string, words: readonly (string | number)[]): Prom
       if (typeof reply === 'string') resolve(reply);
       else reject(reply);
     };
-    socket.setTimeout(TIMEOUT_MS, () => finish(new Error(`no answer within ${TIMEOUT_MS / 1000} s`)));
+    socket.setTimeout(TIMEOUT_MS, () => finish(new Error(`no response within ${TIMEOUT_MS / 1000} s`)));
     socket.setEncoding('latin1');
     socket.on('connect', () => socket.write(`AUTH ${password}\r\n${words.join(' ')}\r\n`));
     socket.on('data', (text: string) => {

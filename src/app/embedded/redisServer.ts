@@ -45,23 +45,26 @@ export async function findRedisProgram(
   const found = (await findInPath()) ?? (await inFolder(fetchedFolder));
   if (found) return found;
 
-  const advice = `install redis-server or valkey-server ${MAJOR_MIN}.0 or later, or set REDIS_URL`;
-  if (!(await hasApt())) throw new SetupError(`no Redis server found: ${advice}`);
+  const advice = `Install redis-server or valkey-server ${MAJOR_MIN}.0 or later, or set REDIS_URL.`;
+  if (!(await hasApt())) throw new SetupError(`No Redis server was found. ${advice}`);
   progress('Fetching redis-server …');
   try {
     await fetchPackages(cacheDir, fetchedFolder, {
       packages: PACKAGES,
       withLibrariesOf: 'redis-server',
       runs: async (folder) => (await inFolder(folder)) !== undefined,
-      complaint: `the redis-server of this system's packages does not run or is older than ${MAJOR_MIN}.0`,
+      complaint: `the redis-server package of this system does not run, or is older than ${MAJOR_MIN}.0`,
     });
     const program = await inFolder(fetchedFolder);
     if (!program) throw new Error(`the redis-server in ${fetchedFolder} does not run`);
     return program;
   } catch (error) {
-    throw new SetupError(`no Redis server found, nor fetched with apt-get (${reasonOf(error)}): ${advice}`, {
-      cause: error,
-    });
+    throw new SetupError(
+      `No Redis server was found, and apt-get could not fetch one (${reasonOf(error)}). ${advice}`,
+      {
+        cause: error,
+      },
+    );
   }
 }
 

@@ -116,7 +116,7 @@ class Keeper implements Supervisor {
     }
     await this.stop();
     throw new Error(
-      `${name} did not answer within ${FIRST_READY_DEADLINE_MS / 1000} s (${lastLines(logFile)})`,
+      `${name} did not respond within ${FIRST_READY_DEADLINE_MS / 1000} s (${lastLines(logFile)})`,
     );
   }
 
@@ -129,17 +129,17 @@ class Keeper implements Supervisor {
       let upAtMs: number | undefined;
       const how = await this.#runOnce(everUp, () => {
         upAtMs = performance.now();
-        if (everUp) onEvent(`${name} is back after ${Math.round(upAtMs - diedAtMs)} ms`);
+        if (everUp) onEvent(`${name} is running again after ${Math.round(upAtMs - diedAtMs)} ms`);
         everUp = true;
         onUp();
       });
       if (this.#halt.signal.aborted) return;
       diedAtMs = upAtMs === undefined && diedAtMs > 0 ? diedAtMs : performance.now();
       if (!everUp && starts >= FIRST_STARTS_MAX) {
-        throw new Error(`${name} does not start: ${how} (${lastLines(logFile)})`);
+        throw new Error(`${name} did not start: ${how} (${lastLines(logFile)})`);
       }
       if (upAtMs !== undefined && performance.now() - upAtMs >= STEADY_MS) backoffMs = BACKOFF_MS_MIN;
-      onEvent(`${name} ended unasked (${how}): starting it again in ${backoffMs} ms`);
+      onEvent(`${name} ended unexpectedly (${how}); restarting it in ${backoffMs} ms`);
       await delay(backoffMs, undefined, { signal: this.#halt.signal }).catch(() => {});
       backoffMs = Math.min(backoffMs * 2, BACKOFF_MS_MAX);
     }
@@ -185,7 +185,7 @@ class Keeper implements Supervisor {
       for (const signal of stopSignals) {
         running.child.kill(signal);
         if (await endsWithin(running.ended, stopDeadlineMs)) break;
-        onEvent(`${name} did not end within ${stopDeadlineMs} ms of ${signal}`);
+        onEvent(`${name} did not end within ${stopDeadlineMs} ms after ${signal}`);
       }
       // SIGKILL has no effect on a child that has already ended.
       running.child.kill('SIGKILL');

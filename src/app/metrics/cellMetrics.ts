@@ -25,12 +25,16 @@ export function registerCellMetrics(parts: CellMetricsParts): void {
       ownership.cells.map(async (cell) => [cell, await read(cell).catch(() => undefined)] as const),
     ) as Promise<[number, T | undefined][]>;
 
-  metrics.gauge('spindle_cells', 'Cells that there are', () => catalog.epochs.size);
-  metrics.gauge('spindle_cells_owned', 'Cells that this process writes', () => ownership.cells.length);
+  metrics.gauge('spindle_cells', 'Number of cells', () => catalog.epochs.size);
+  metrics.gauge(
+    'spindle_cells_owned',
+    'Number of cells that this process owns',
+    () => ownership.cells.length,
+  );
   registerPartners(parts);
   metrics.gaugeBy(
     'spindle_cell_halted',
-    '1 where a cell is not served until an engineer has looked',
+    '1 if the cell is halted until an engineer resumes it, otherwise 0',
     'cell',
     async () => {
       const owned = new Set(ownership.cells);
@@ -43,28 +47,28 @@ export function registerCellMetrics(parts: CellMetricsParts): void {
   );
   metrics.gaugeBy(
     'spindle_outbox_lag_seconds',
-    'Age of the oldest entry not in the ledger, by cell',
+    'Age of the oldest uncommitted entry of a cell, in seconds',
     'cell',
     () => ofEachCell((cell) => nodes.cell(cell).outboxAgeSeconds()),
   );
   const outboxes = singleFlight(() => ofEachCell((cell) => nodes.cell(cell).outboxTotals()));
-  metrics.gaugeBy('spindle_outbox_entries', 'Entries not in the ledger, by cell', 'cell', async () =>
+  metrics.gaugeBy('spindle_outbox_entries', 'Number of uncommitted entries of a cell', 'cell', async () =>
     (await outboxes()).map(([cell, outbox]) => [cell, outbox?.entries]),
   );
   metrics.gaugeBy(
     'spindle_outbox_bytes',
-    'Bytes of the entries not in the ledger, by cell',
+    'Size of the uncommitted entries of a cell, in bytes',
     'cell',
     async () => (await outboxes()).map(([cell, outbox]) => [cell, outbox?.bytes]),
   );
   metrics.gauge(
     'spindle_outbox_max_entries',
-    'Entries of a cell at which nothing more is dealt',
+    'Number of uncommitted entries at which a cell deals nothing more (OUTBOX_MAX_ENTRIES)',
     () => outboxMax.entries,
   );
   metrics.gauge(
     'spindle_outbox_max_bytes',
-    'Bytes of a cell at which nothing more is dealt',
+    'Size of the uncommitted entries at which a cell deals nothing more, in bytes',
     () => outboxMax.bytes,
   );
   const sums = singleFlight(async () => {
@@ -87,7 +91,7 @@ export function registerCellMetrics(parts: CellMetricsParts): void {
 }
 
 function registerPartners({ metrics, catalog, ownership }: CellMetricsParts): void {
-  metrics.gaugeBy('spindle_cell_partners', 'Partners, by cell', 'cell', async () =>
+  metrics.gaugeBy('spindle_cell_partners', 'Number of partners of a cell', 'cell', async () =>
     ownership.cells.map((cell) => [cell, catalog.partnersOfCell(cell)]),
   );
 }

@@ -18,31 +18,31 @@ export function registerCommunalMetrics({ metrics, sql, ownership, gamesMax }: C
   const pots = singleFlight(() => committedPots(sql, ownership.cells, gamesMax));
   metrics.gaugeBy(
     'spindle_communal_progress_spins',
-    'Spins that the communal progressive of a game has counted',
+    'Spins counted by the communal progressive of a game',
     'game',
     async () => (await pots()).map(({ gameId, progress }) => [gameId, Number(progress)]),
   );
   metrics.gaugeBy(
     'spindle_communal_budget_usd',
-    'Left of the promotional budget of a communal progressive',
+    'Remaining promotional budget of a communal progressive, in USD',
     'game',
     async () => (await pots()).map(({ gameId, budgetMicros }) => [gameId, Number(budgetMicros) / 1e6]),
   );
   metrics.counterBy(
     'spindle_communal_paid_usd_total',
-    'Shares of a communal progressive in the ledger',
+    'Shares of a communal progressive in the ledger, in USD',
     'game',
     async () => (await pots()).map(({ gameId, paidMicros }) => [gameId, Number(paidMicros) / 1e6]),
   );
   metrics.gaugeBy(
     'spindle_communal_smallest_tier_usd',
-    'What the smallest tier of an enabled communal progressive pays: with less budget it is exhausted',
+    'Payout of the smallest tier of an enabled communal progressive, in USD; with a smaller budget it is exhausted',
     'game',
     async () => (await pots()).map((pot) => [pot.gameId, ofTiersUsd(pot, Math.min)]),
   );
   metrics.gaugeBy(
     'spindle_communal_largest_tier_usd',
-    'What the largest tier of an enabled communal progressive pays',
+    'Payout of the largest tier of an enabled communal progressive, in USD',
     'game',
     async () => (await pots()).map((pot) => [pot.gameId, ofTiersUsd(pot, Math.max)]),
   );

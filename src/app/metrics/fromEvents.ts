@@ -87,12 +87,12 @@ function countMoves(events: EventEmitter, metrics: Metrics): void {
   let stopped = 0;
   metrics.counters(
     'spindle_partner_moves_total',
-    'Moves of partners to other cells that this process carried out, by result: moved, given_up',
+    'Partner moves that this process finished, by result: moved, given_up (abandoned)',
     () => Object.entries(counts).map(([result, value]) => ({ labels: { result }, value })),
   );
   metrics.counters(
     'spindle_partner_move_stopped_seconds_total',
-    'Seconds for which nothing was dealt for partners that moved to another cell',
+    'Total time for which dealing was stopped for partners that moved, in seconds',
     () => [{ labels: {}, value: stopped }],
   );
   events.on('PartnerMoved', ({ stoppedSeconds }) => {
@@ -106,7 +106,7 @@ function countRefunds(events: EventEmitter, metrics: Metrics): void {
   const counts = { refunded: 0, failed: 0 };
   metrics.counters(
     'spindle_raffle_refunds_total',
-    'Tickets of voided raffles that this process refunded, or found that it can not, by result: refunded, failed',
+    'Tickets of voided raffles that this process handled, by result: refunded, failed (the refund is impossible)',
     () => Object.entries(counts).map(([result, value]) => ({ labels: { result }, value })),
   );
   events.on('TicketRefunded', ({ result }) => counts[result]++);
@@ -120,7 +120,7 @@ function countCommunalEvents(events: EventEmitter, metrics: Metrics): void {
       series.set(`${tier} ${status}`, { labels: { tier, status }, value: 0 });
   metrics.counters(
     'spindle_communal_events_total',
-    'Events of communal progressives that this process booked, by tier level and status',
+    'Events of communal progressives that this process committed, by tier level and status',
     () => [...series.values()],
   );
   events.on('CommunalEventsCommitted', ({ events: booked }) => {
@@ -135,7 +135,7 @@ function countLostSpins(events: EventEmitter, metrics: Metrics): void {
   });
   metrics.counters(
     'spindle_lost_spins_total',
-    'Spins that this process answered and that are lost since a replica took over (table lost_spins)',
+    'Spins answered by this process that a failover to a replica lost (table lost_spins)',
     () => [{ labels: {}, value: lost }],
   );
 }
@@ -145,7 +145,7 @@ function countEmails(events: EventEmitter, metrics: Metrics): void {
   const add = (result: string, emails: number): void => void counts.set(result, counts.get(result)! + emails);
   metrics.counters(
     'spindle_emails_total',
-    'E-mails by result: sent, failed (an attempt), exhausted (the last one), unsent (there is no SMTP_URL)',
+    'E-mails, by result: sent, failed (one attempt), exhausted (the last attempt), unsent (SMTP_URL is not set)',
     () => [...counts].map(([result, value]) => ({ labels: { result }, value })),
   );
   events.on('EmailAttempted', ({ result }) => add(result, 1));

@@ -16,29 +16,37 @@ export function registerFrontEndMetrics(
   versions: readonly Pick<ServedVersion, 'name' | 'requestsByPhase'>[],
   requestIds: KnownIds,
 ): void {
-  metrics.gauge('spindle_http_open_requests', 'Requests that are not answered yet', () => server.open);
+  metrics.gauge(
+    'spindle_http_open_requests',
+    'Number of requests that are not answered yet',
+    () => server.open,
+  );
   const { connections } = server;
-  metrics.gauge('spindle_http_connections', 'Connections to the API that are open', () => connections.open);
+  metrics.gauge('spindle_http_connections', 'Number of open connections to the API', () => connections.open);
   metrics.counters(
     'spindle_http_connections_refused_total',
-    'Connections closed because there were too many (total, address), too many requests on them (pipeline) or answers unread',
+    'Connections that were closed, by reason: too many connections (total, address), too many requests on one connection (pipeline), or unread responses (unread)',
     () => CONNECTION_REFUSALS.map((reason) => ({ labels: { reason }, value: connections.refused[reason] })),
   );
   registerRequestIds(metrics, requestIds);
   metrics.counters(
     'spindle_partner_requests_total',
-    'Requests with the key of a partner: the ten partners with the most and the ten with the most errors, the others together',
+    'Requests with the key of a partner, for the ten partners with the most requests and the ten with the most errors; all other partners together',
     () => metrics.partners.samples('requests'),
   );
   metrics.counters(
     'spindle_partner_errors_total',
-    'Error answers to requests with the key of a partner, by the same partners',
+    'Error responses to requests with the key of a partner, for the same partners',
     () => metrics.partners.samples('errors'),
   );
-  metrics.gauge('spindle_batch_pending', 'Commands to cells that are not answered yet', () => cells.pending);
+  metrics.gauge(
+    'spindle_batch_pending',
+    'Number of commands to cells that are not answered yet',
+    () => cells.pending,
+  );
   metrics.counters(
     'spindle_api_requests_total',
-    'Requests of a version of the partner API, by the phase of its life: active, deprecated, last30days, sunset',
+    'Requests of a version of the partner API, by its phase: active, deprecated, last30days, sunset',
     () =>
       versions.flatMap((version) =>
         [...version.requestsByPhase()].map(([phase, value]) => ({
@@ -49,7 +57,7 @@ export function registerFrontEndMetrics(
   );
   metrics.gaugeBy(
     'spindle_batch_requests',
-    'Requests that wait for a batch, are in one, or wait for the ledger',
+    'Number of requests that wait for a batch, are in a batch, or wait for the ledger',
     'state',
     async () => {
       const { waiting, underWay, parked } = cells.held;
@@ -65,30 +73,30 @@ export function registerFrontEndMetrics(
 function registerRequestIds(metrics: Metrics, requestIds: KnownIds): void {
   metrics.gauge(
     'spindle_request_filter_bytes',
-    'Filters of request ids that Redis holds no more',
+    'Size of the filters of request ids that Redis has released, in bytes',
     () => requestIds.bytes,
   );
   metrics.gauge(
     'spindle_request_filter_bytes_needed',
-    'What the filters take when they are as coarse as a front end starts with',
+    'Size of the filters if they are as coarse as at the start of a front end, in bytes',
     () => requestIds.bytesNeeded,
   );
   metrics.gauge(
     'spindle_request_filter_bytes_max',
-    'What the filters may take (REQUEST_FILTERS_MAX_MB)',
+    'Maximum size of the filters, in bytes (REQUEST_FILTERS_MAX_MB)',
     () => requestIds.bytesMax,
   );
   metrics.gauge(
     'spindle_request_ids',
-    'Request ids that Redis holds no more and Postgres keeps',
+    'Number of request ids that Redis has released and Postgres keeps',
     () => requestIds.ids,
   );
-  metrics.gauge('spindle_request_ids_oldest_seconds', 'Age of the oldest request id that is kept', () =>
+  metrics.gauge('spindle_request_ids_oldest_seconds', 'Age of the oldest kept request id, in seconds', () =>
     requestIds.oldestMs === undefined ? 0 : Math.max(0, (Date.now() - requestIds.oldestMs) / 1000),
   );
   metrics.counters(
     'spindle_request_lookups_total',
-    'Request ids that the ledger was asked for: it has them (bound), a filter was wrong (fresh), it could not be asked (refused)',
+    'Request ids looked up in the ledger, by result: bound (found), fresh (not found), refused (the look-up was impossible)',
     () => Object.entries(requestIds.lookUps).map(([result, value]) => ({ labels: { result }, value })),
   );
 }

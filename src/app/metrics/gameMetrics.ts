@@ -94,18 +94,28 @@ export function registerGameMetrics(parts: GameMetricsParts): void {
   };
   metrics.gauge(
     'spindle_games',
-    'Games of the cells that this process writes, with series of their own or not',
+    'Number of games in the cells that this process owns, including games without series of their own',
     () => keeper.depths().length,
   );
-  byGame('spindle_queue_outcomes', 'Outcomes ready to be dealt, by game', (game) => game.depth.outcomes);
-  byGame('spindle_queue_blocks', 'Blocks with outcomes left, by game', (game) => game.depth.blocks);
+  byGame(
+    'spindle_queue_outcomes',
+    'Number of outcomes that are ready to be dealt, by game',
+    (game) => game.depth.outcomes,
+  );
+  byGame(
+    'spindle_queue_blocks',
+    'Number of blocks with remaining outcomes, by game',
+    (game) => game.depth.blocks,
+  );
   byGame(
     'spindle_queue_blocks_minimum',
-    'Blocks that a game is to have in reserve',
+    'Number of ready blocks that a game should have in reserve',
     (game) => game.depth.minReadyBlocks,
   );
-  byGame('spindle_raffle_tickets_remaining', 'Tickets of a raffle that are not sold and booked', (game) =>
-    game.depth.minReadyBlocks === undefined ? game.depth.outcomes : undefined,
+  byGame(
+    'spindle_raffle_tickets_remaining',
+    'Number of tickets of a raffle that are not sold and committed yet',
+    (game) => (game.depth.minReadyBlocks === undefined ? game.depth.outcomes : undefined),
   );
   byGame('spindle_game_spins_total', 'Spins in the ledger, by game', (game) => game.spins, 'counter');
   byGame(
@@ -117,22 +127,22 @@ export function registerGameMetrics(parts: GameMetricsParts): void {
   byGame('spindle_game_paid_usd_total', 'Payouts in the ledger, by game', (game) => game.paidUsd, 'counter');
   byGame(
     'spindle_game_certified_rtp',
-    'Return to player that the sheet lets expect, as a fraction',
+    'Expected return to player by the PAR sheet, as a fraction',
     (game) => game.statistics?.rtp,
   );
   byGame(
     'spindle_game_basic_strategy_return',
-    'What basic strategy gets back of all stakes by the rules of a blackjack table, as a fraction, where it is known',
+    'Expected return of basic strategy by the rules of a blackjack table, as a fraction of all stakes, if known',
     ({ table }) => (table === undefined ? undefined : basicStrategyReturn(table.rulesHash)),
   );
   byGame(
     'spindle_game_variance_per_spin',
-    "Variance of one spin's payout, in squared wagers, of the sheet",
+    'Variance of the payout of one spin by the PAR sheet, in squared wagers',
     (game) => game.statistics?.variancePerSpin,
   );
   byGame(
     'spindle_game_rtp_surprise_nats',
-    'How unlikely the return so far is: at most 2·exp(-this), for any sheet and number of spins (src/domain/rtp.ts)',
+    'Surprise of the actual return, in nats: its probability is at most 2·exp(-this) for any sheet and number of spins (src/domain/rtp.ts)',
     (game) => game.surprise,
   );
 }

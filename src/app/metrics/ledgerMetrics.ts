@@ -6,31 +6,31 @@ import type { Sample } from './scraped.js';
 const only = (value: number | undefined): Sample[] => (value === undefined ? [] : [{ labels: {}, value }]);
 
 export function registerLedgerMetrics(metrics: Metrics, storage: Pick<LedgerStorage, 'use'>): void {
-  metrics.gauges('spindle_ledger_days', 'Days of the ledger by state (docs/archive.md)', () =>
+  metrics.gauges('spindle_ledger_days', 'Number of days of the ledger, by state (docs/archive.md)', () =>
     [...(storage.use?.days ?? [])].map(([state, value]) => ({ labels: { state }, value })),
   );
-  metrics.gauges('spindle_ledger_bytes', 'Tables and indexes of the days that are kept', () =>
+  metrics.gauges('spindle_ledger_bytes', 'Size of tables and indexes of the kept days, in bytes', () =>
     only(storage.use?.bytes),
   );
-  metrics.gauges('spindle_ledger_archive_bytes', 'Files of all archived days, as they were made', () =>
+  metrics.gauges('spindle_ledger_archive_bytes', 'Size of the files of all archived days, in bytes', () =>
     only(storage.use?.archiveBytes),
   );
   metrics.gauges(
     'spindle_ledger_archive_age_seconds',
-    'From the end of the newest archived day, or the begin of the oldest one where none is, until today began',
+    'Time from the end of the newest archived day to the start of today, in seconds; without archives, from the start of the oldest day',
     () => only(storage.use?.archiveAgeSeconds),
   );
-  metrics.gauges('spindle_database_bytes', 'Size of the database in Postgres', () =>
+  metrics.gauges('spindle_database_bytes', 'Size of the database in Postgres, in bytes', () =>
     only(storage.use?.databaseBytes),
   );
   metrics.gauges(
     'spindle_database_disk_bytes',
-    'Size of the disk of Postgres: DATABASE_DISK_GB, or that of an embedded one; else not there',
+    'Size of the disk of Postgres, in bytes: DATABASE_DISK_GB, or the disk of an embedded Postgres; absent if unknown',
     () => only(storage.use?.disk?.bytes),
   );
   metrics.gauges(
     'spindle_database_disk_free_bytes',
-    'What is left of it: of DATABASE_DISK_GB less the database, or as the file system says',
+    'Free space on the disk of Postgres, in bytes: DATABASE_DISK_GB minus the database, or as the file system reports it',
     () => only(storage.use?.disk?.freeBytes),
   );
 }

@@ -18,7 +18,7 @@ export interface LogMetricsParts {
 export function registerLogMetrics({ metrics, events, publicLog, copies, witnesses }: LogMetricsParts): void {
   const appendSeconds = new Histogram({
     name: 'spindle_log_append_seconds',
-    help: 'Time to append what waits for the public log, in one transaction',
+    help: 'Time to append the waiting records to the public log in one transaction, in seconds',
     buckets: LATENCY_BUCKETS,
     registers: [metrics.registry],
   });
@@ -29,37 +29,37 @@ export function registerLogMetrics({ metrics, events, publicLog, copies, witness
   });
   metrics.counter(
     'spindle_blocks_outcomes_removed_total',
-    'Blocks whose outcomes this process removed, 90 days after they were exhausted',
+    'Blocks whose outcomes this process removed 90 days after the blocks were exhausted',
     () => removed,
   );
   metrics.gauge(
     'spindle_log_size',
-    'Records in the newest published tree of the public log, as this process knows it',
+    'Number of records in the newest published tree of the public log known to this process',
     () => publicLog.size,
   );
   metrics.gauge(
     'spindle_log_waiting_seconds',
-    'Since when the oldest entry waits for the public log; 0: none does. Above 30: SpindleLogStalled',
+    'Time for which the oldest entry has waited for the public log, in seconds; 0 if none waits. Alert SpindleLogStalled above 30',
     () => publicLog.waitingSeconds,
   );
   metrics.gauge(
     'spindle_log_halted',
-    '1: nothing is appended to the public log, because somebody has a tree with its signature that it does not contain',
+    '1 if the public log is halted because somebody has a tree with its signature that the log does not contain, otherwise 0',
     () => Number(publicLog.isHalted),
   );
   metrics.gauge(
     'spindle_log_copy_behind_seconds',
-    'Since when something is published that Redis (the note) or LOG_COPY_DIR (the files) does not have; 0: they have all. Above 60: SpindleLogCopyStale',
+    'Time for which Redis or LOG_COPY_DIR has lacked published data, in seconds; 0 if both are complete. Alert SpindleLogCopyStale above 60',
     () => copies.behindSeconds,
   );
   metrics.gauges(
     'spindle_log_witness_age_seconds',
-    'Time since the newest cosignature of a witness of LOG_POLICY, or since one that has never cosigned is known',
+    'Time since the newest cosignature of a witness of LOG_POLICY, in seconds; without a cosignature, since the witness was configured',
     () => witnesses().map(({ witness, seconds }) => ({ labels: { witness }, value: seconds })),
   );
   metrics.gauges(
     'spindle_log_witness_refuses',
-    '1: the newest answer of a witness was a refusal; it is asked again after 60 s',
+    '1 if the newest response of a witness was a refusal, otherwise 0; the next attempt follows after 60 s',
     () => witnesses().map(({ witness, isRefusing }) => ({ labels: { witness }, value: Number(isRefusing) })),
   );
 }

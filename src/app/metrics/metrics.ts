@@ -55,7 +55,7 @@ export class Metrics {
   readonly storeErrors: Counter;
   readonly clockRefusals = new Counter({
     name: 'spindle_clock_refusals_total',
-    help: 'Calls of cells that were refused because clocks differ',
+    help: 'Calls to cells that were refused because of clock skew',
     registers: [this.registry],
   });
   readonly recoveriesUnderWay: Gauge;
@@ -65,7 +65,7 @@ export class Metrics {
   readonly redisVolatile: Gauge;
   readonly postgresVolatile = new Gauge({
     name: 'spindle_postgres_volatile',
-    help: '1 while Postgres may lose committed writes',
+    help: '1 while Postgres may lose committed writes, otherwise 0',
     registers: [this.registry],
   });
   readonly settlementReports: Counter;
@@ -83,54 +83,54 @@ export class Metrics {
     collectDefaultMetrics({ register: this.registry, eventLoopMonitoringPrecision: EVENT_LOOP_SAMPLED_MS });
     this.#histogram(
       'spindle_http_request_seconds',
-      'Time from a request to its answer, by operation and class of status',
+      'Time from a request to its response, in seconds, by operation and class of status',
       this.#requests,
     );
-    this.#histogram('spindle_batch_size', 'Requests in a script call', this.#batchSize);
+    this.#histogram('spindle_batch_size', 'Number of requests in one script call', this.#batchSize);
     this.#histogram(
       'spindle_batch_seconds',
-      'Time from sending a script call to its answer, by script',
+      'Time from sending a script call to its response, in seconds, by script',
       this.#batchSeconds,
     );
     this.#errors = new Counter({
       name: 'spindle_errors_total',
-      help: 'Error answers by operation and code',
+      help: 'Error responses, by operation and code',
       labelNames: ['operation', 'code'],
       registers,
     });
     for (const { code } of SPIN_FAILURES) this.#errors.inc({ operation: 'spin', code }, 0);
     this.faults = new Counter({
       name: 'spindle_faults_total',
-      help: 'Faults of the service itself by operation; each has a line in the log',
+      help: 'Internal faults of the service, by operation; each is also logged',
       labelNames: ['operation'],
       registers,
     });
     this.storeErrors = new Counter({
       name: 'spindle_store_errors_total',
-      help: 'Failed calls of a store in the background, by store',
+      help: 'Failed background calls to a store, by store',
       labelNames: ['store'],
       registers,
     });
     this.flushSeconds = new Histogram({
       name: 'spindle_flush_seconds',
-      help: 'Time to book what was read of an outbox',
+      help: 'Time to commit the entries that were read from an outbox, in seconds',
       buckets: LATENCY_BUCKETS,
       registers,
     });
     this.flushEntries = new Counter({
       name: 'spindle_flush_entries_total',
-      help: 'Ledger entries booked',
+      help: 'Committed ledger entries',
       registers,
     });
     this.flushLagSeconds = new Histogram({
       name: 'spindle_flush_lag_seconds',
-      help: 'Age of the oldest entry of a flush when it was committed',
+      help: 'Age of the oldest entry of a flush at its commit, in seconds',
       buckets: LAG_BUCKETS,
       registers,
     });
     this.blockMakeSeconds = new Histogram({
       name: 'spindle_block_make_seconds',
-      help: 'Time to make, lease and load an outcome block',
+      help: 'Time to make, lease and load an outcome block, in seconds',
       buckets: LATENCY_BUCKETS,
       registers,
     });
@@ -141,56 +141,56 @@ export class Metrics {
     });
     this.blockPoolSeconds = new Counter({
       name: 'spindle_block_pool_busy_seconds_total',
-      help: 'Time for which threads made blocks',
+      help: 'Total time for which threads made blocks, in seconds',
       registers,
     });
     this.recoveriesUnderWay = new Gauge({
       name: 'spindle_recoveries_under_way',
-      help: 'Cells that this process is rebuilding from the ledger',
+      help: 'Number of cells that this process is rebuilding from the ledger',
       registers,
     });
     this.recoverySeconds = new Histogram({
       name: 'spindle_recovery_seconds',
-      help: 'Time to rebuild a cell of Redis from the ledger',
+      help: 'Time to rebuild a cell in Redis from the ledger, in seconds',
       buckets: [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900],
       registers,
     });
     this.outcomesVoided = new Counter({
       name: 'spindle_outcomes_voided_total',
-      help: 'Outcomes given up because Redis lost what it held',
+      help: 'Outcomes voided because Redis lost its data',
       registers,
     });
     this.ackSeconds = new Histogram({
       name: 'spindle_ledger_ack_seconds',
-      help: 'Time for which dealt spins waited for the ledger before they were answered, by batch',
+      help: 'Time for which dealt spins waited for the ledger before their response, in seconds, by batch',
       buckets: LATENCY_BUCKETS,
       registers,
     });
     this.redisVolatile = new Gauge({
       name: 'spindle_redis_volatile',
-      help: '1 while Redis may lose or evict what it acknowledged',
+      help: '1 while Redis may lose or evict acknowledged writes, otherwise 0',
       registers,
     });
     this.settlementReports = new Counter({
       name: 'spindle_settlement_reports_total',
-      help: 'Settlement reports made, revisions among them, by the status they were made with',
+      help: 'Settlement reports made, including revisions, by their initial status',
       labelNames: ['status'],
       registers,
     });
     this.settlementFaults = new Counter({
       name: 'spindle_settlement_faults_total',
-      help: 'Settlement reports that could not be made when they were due, and came again',
+      help: 'Failed attempts to make a due settlement report; each is repeated',
       registers,
     });
     this.webhookAttempts = new Counter({
       name: 'spindle_webhook_attempts_total',
-      help: 'Attempts of webhook deliveries by result: delivered, failed (an attempt), exhausted (the last one)',
+      help: 'Attempts of webhook deliveries, by result: delivered, failed (one attempt), exhausted (the last attempt)',
       labelNames: ['result'],
       registers,
     });
     this.webhookAttemptSeconds = new Histogram({
       name: 'spindle_webhook_attempt_seconds',
-      help: 'Time of an attempt of a webhook delivery',
+      help: 'Duration of an attempt of a webhook delivery, in seconds',
       buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15],
       registers,
     });
@@ -198,7 +198,7 @@ export class Metrics {
     this.#countSpins();
     this.counter(
       'spindle_event_loop_busy_seconds_total',
-      'Time for which the event loop was at work: its rate is its utilisation',
+      'Total time for which the event loop was busy, in seconds; its rate is the utilization',
       () => performance.eventLoopUtilization().active / 1000,
     );
   }
@@ -207,11 +207,11 @@ export class Metrics {
     this.counter('spindle_spins_total', 'Spins dealt', () => this.#dealt);
     this.counter(
       'spindle_sandbox_forced_spins_total',
-      'Spins of sandbox players whose outcome a tester chose; no other counter of spins, wagers or payouts has them',
+      'Spins of sandbox players with an outcome chosen by a tester; no other counter of spins, wagers or payouts includes them',
       () => this.#forced,
     );
-    this.counter('spindle_wagered_usd_total', 'Sum of wagers dealt', () => this.#wageredMicros / 1e6);
-    this.counter('spindle_paid_usd_total', 'Sum of payouts dealt', () => this.#paidMicros / 1e6);
+    this.counter('spindle_wagered_usd_total', 'Sum of dealt wagers, in USD', () => this.#wageredMicros / 1e6);
+    this.counter('spindle_paid_usd_total', 'Sum of dealt payouts, in USD', () => this.#paidMicros / 1e6);
   }
 
   /**

@@ -78,7 +78,7 @@ export class MetricsServer implements Service {
       this.#server.once('error', () =>
         reject(
           new Error(
-            `Port ${this.#port} of ${this.#host} (METRICS_HOST, METRICS_PORT) is in use or can't be listened on`,
+            `Cannot listen on port ${this.#port} of ${this.#host} (METRICS_HOST, METRICS_PORT). The port may be in use.`,
           ),
         ),
       );

@@ -8,7 +8,7 @@ export function registerOutsideCopyMetrics(metrics: Metrics, events: EventEmitte
   events.on('OutsideCopyVanished', ({ setting }) => vanished.set(setting, (vanished.get(setting) ?? 0) + 1));
   metrics.counters(
     'spindle_outside_copies_vanished_total',
-    'Times that the position file (POSITION_FILE) or the copy of the public log (LOG_COPY_DIR) was gone while this worker ran. Any: SpindleOutsideCopyVanished',
+    'Times that the position file (POSITION_FILE) or the copy of the public log (LOG_COPY_DIR) disappeared while this worker ran. Alert SpindleOutsideCopyVanished at any increase',
     () => [...vanished].map(([setting, value]) => ({ labels: { setting }, value })),
   );
 }

@@ -42,16 +42,24 @@ export function registerRoundMetrics({ metrics, events, sql, gamesMax, ownership
       if (before !== undefined || counts.size < gamesMax) counts.set(entry.gameId, (before ?? 0) + 1);
     }
   });
-  metrics.gaugeBy('spindle_rounds_open', 'Open blackjack rounds, by game', 'game', async () =>
+  metrics.gaugeBy('spindle_rounds_open', 'Number of open blackjack rounds, by game', 'game', async () =>
     (await openRoundCounts(sql, ownership.cells, gamesMax)).map(({ gameId, open }) => [gameId, open]),
   );
   const byGame = (name: string, help: string, end: End): void =>
     metrics.counterBy(name, help, 'game', async () => [...ended[end]]);
   byGame(
     'spindle_rounds_settled_total',
-    'Blackjack rounds that players ended, booked since the start',
+    'Blackjack rounds that players ended, committed since the start, by game',
     'settled',
   );
-  byGame('spindle_rounds_timed_out_total', 'Blackjack rounds that were played out, likewise', 'timedOut');
-  byGame('spindle_rounds_voided_total', 'Blackjack rounds that were voided, likewise', 'voided');
+  byGame(
+    'spindle_rounds_timed_out_total',
+    'Blackjack rounds that were played out after a timeout, committed since the start, by game',
+    'timedOut',
+  );
+  byGame(
+    'spindle_rounds_voided_total',
+    'Blackjack rounds that were voided, committed since the start, by game',
+    'voided',
+  );
 }

@@ -16,53 +16,74 @@ export function registerStoreMetrics(metrics: Metrics, sql: Sql, nodes: RedisNod
     help: string,
     value: (use: RedisUse) => number,
   ): void => metrics.asked(type, name, help, async () => value(await use()));
-  ofRedis('gauge', 'spindle_redis_memory_bytes', 'Memory that Redis uses', (u) => u.memoryBytes);
-  ofRedis('gauge', 'spindle_redis_memory_max_bytes', 'maxmemory of Redis; 0: none', (u) => u.maxMemoryBytes);
-  ofRedis('gauge', 'spindle_redis_clients', 'Connections to Redis', (u) => u.clients);
+  ofRedis('gauge', 'spindle_redis_memory_bytes', 'Memory used by Redis, in bytes', (u) => u.memoryBytes);
+  ofRedis(
+    'gauge',
+    'spindle_redis_memory_max_bytes',
+    'Setting maxmemory of Redis, in bytes; 0 means no limit',
+    (u) => u.maxMemoryBytes,
+  );
+  ofRedis('gauge', 'spindle_redis_clients', 'Number of connections to Redis', (u) => u.clients);
   ofRedis(
     'counter',
     'spindle_redis_busy_seconds_total',
-    'CPU time of the thread of Redis that runs commands',
+    'CPU time of the Redis thread that runs commands, in seconds',
     (u) => u.busySeconds,
   );
-  ofRedis('counter', 'spindle_redis_script_seconds_total', 'Time in scripts', (u) => u.scriptSeconds);
+  ofRedis(
+    'counter',
+    'spindle_redis_script_seconds_total',
+    'Total time of Redis in scripts, in seconds',
+    (u) => u.scriptSeconds,
+  );
   ofRedis('counter', 'spindle_redis_script_calls_total', 'Scripts called', (u) => u.scriptCalls);
-  ofRedis('gauge', 'spindle_redis_aof_bytes', 'Size of the append-only file', (u) => u.logBytes);
+  ofRedis(
+    'gauge',
+    'spindle_redis_aof_bytes',
+    'Size of the append-only file of Redis, in bytes',
+    (u) => u.logBytes,
+  );
   ofRedis(
     'counter',
     'spindle_redis_aof_delayed_fsyncs_total',
-    'Writes that waited because a sync of the append-only file was not done',
+    'Writes that waited for an unfinished sync of the append-only file',
     (u) => u.delayedSyncs,
   );
-  ofRedis('gauge', 'spindle_redis_aof_failing', '1 while the append-only file cannot be written', (u) =>
-    u.isLogFailing ? 1 : 0,
+  ofRedis(
+    'gauge',
+    'spindle_redis_aof_failing',
+    "1 while Redis can't write the append-only file, otherwise 0",
+    (u) => (u.isLogFailing ? 1 : 0),
   );
   const reviews = singleFlight(() => openReviews(sql));
   metrics.asked(
     'gauge',
     'spindle_rtp_reviews_open',
-    'Reviews of returns that are open (docs/reports.md)',
+    'Number of open RTP reviews (docs/reports.md)',
     async () => (await reviews()).open,
   );
   metrics.asked(
     'gauge',
     'spindle_rtp_review_oldest_seconds',
-    'Since the oldest of them was opened; 0 where none is',
+    'Time since the oldest open RTP review was opened, in seconds; 0 without open reviews',
     async () => (await reviews()).oldestSeconds,
   );
   metrics.asked(
     'gauge',
     'spindle_rtp_rolling_alerts',
-    'Games with an open review whose last 30 days contradict their sheet',
+    'Number of games with an open RTP review whose last 30 days contradict the PAR sheet',
     async () => (await reviews()).alertsOf30Days,
   );
   const deliveries = singleFlight(() => pendingDeliveries(sql));
-  metrics.gaugeBy('spindle_webhook_deliveries', 'Deliveries of webhooks that wait', 'state', async () => [
-    ['pending', (await deliveries()).pending],
-  ]);
+  metrics.gaugeBy(
+    'spindle_webhook_deliveries',
+    'Number of webhook deliveries that wait',
+    'state',
+    async () => [['pending', (await deliveries()).pending]],
+  );
   metrics.gaugeBy(
     'spindle_webhook_oldest_due_seconds',
-    'For how long the oldest delivery that is due has waited',
+    'Time for which the oldest due webhook delivery has waited, in seconds',
     'state',
     async () => [['pending', (await deliveries()).oldestDueSeconds]],
   );
@@ -78,7 +99,7 @@ export function registerProgramMetrics(
 ): void {
   metrics.gauge(
     'spindle_program_verified',
-    "1: the program's files are as the build listed them, 0: some differ, -1: there is no list",
+    '1 if all files of the program match the list made by its build, 0 if some differ, -1 without a list',
     () => program.verified,
   );
   metrics.gauges(
@@ -98,7 +119,7 @@ export function registerClockMetrics(
 ): void {
   metrics.gauges(
     'spindle_clock_offset_seconds',
-    'By how much the clock of a store is ahead of that of this process; above 0.5 for long: SpindleClockOffset',
+    'Time by which the clock of a store is ahead of the clock of this process, in seconds. Alert SpindleClockOffset above 0.5 for long',
     () => [...offsets.newest].map(([of, value]) => ({ labels: { of }, value })),
   );
 }
@@ -107,7 +128,7 @@ export function registerClockMetrics(
 export function registerPoolMetrics(metrics: Metrics, pools: PostgresPools): void {
   metrics.gauges(
     'spindle_postgres_connections',
-    'Connections of a pool, and statements that wait for one (state waiting)',
+    'Number of connections of a pool by state; the state waiting counts statements that wait for a connection',
     () =>
       [...Object.entries(pools)].flatMap(
         ([

@@ -18,28 +18,28 @@ export interface WorkMetricsParts {
 
 export function registerWorkMetrics(parts: WorkMetricsParts): void {
   const { metrics, pool, settlement, deliverer, release } = parts;
-  metrics.gauge('spindle_block_pool_queue', 'Blocks that wait for a thread', () => pool.queueSize);
+  metrics.gauge('spindle_block_pool_queue', 'Number of blocks that wait for a thread', () => pool.queueSize);
   metrics.gauge(
     'spindle_block_pool_threads',
-    'Threads that make blocks, at the most',
+    'Maximum number of threads that make blocks',
     () => pool.options.maxThreads,
   );
   metrics.gauge(
     'spindle_settlement_overdue_seconds',
-    'Time since the end of the oldest day that is due and has no complete report; 0 where there is none',
+    'Time since the end of the oldest due day without a complete settlement report, in seconds; 0 if no report is due',
     () => settlement.overdueSeconds,
   );
   metrics.gauge(
     'spindle_settlement_failing',
-    'Settlement reports that could not be made at the last turn; they are tried each minute',
+    'Number of settlement reports that failed in the latest run; they are retried every minute',
     () => settlement.failing,
   );
   metrics.gauge(
     'spindle_webhook_under_way',
-    'Attempts of webhook deliveries under way in this process',
+    'Number of webhook delivery attempts in progress in this process',
     () => deliverer.underWay,
   );
-  metrics.counters('spindle_request_ids_written_total', 'Request ids that were copied into runs', () => [
+  metrics.counters('spindle_request_ids_written_total', 'Request ids copied to runs in Postgres', () => [
     { labels: {}, value: release.ids },
   ]);
 }

@@ -101,7 +101,7 @@ export class ProgramChecker extends PeriodicService {
     const differences = [...this.#differing.values()].flat();
     const more = differences.length > NAMED ? ` and ${differences.length - NAMED} more` : '';
     const paths = differences.slice(0, NAMED).map(({ path }) => path);
-    return `The program is not as it was built, and PROGRAM_CHANGED is stop: ${paths.join(', ')}${more}`;
+    return `Files of the program differ from its build, and PROGRAM_CHANGED is stop: ${paths.join(', ')}${more}`;
   }
 
   protected async turn(): Promise<void> {

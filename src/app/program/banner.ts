@@ -30,9 +30,9 @@ export function bannerOf(config: Config, running: Running): string {
   if (port !== undefined) lines.push(`  console  http://${config.HOST}:${port}/console`);
   lines.push(`  command  ${commandName()} --help`);
   lines.push(`  metrics  http://${config.METRICS_HOST}:${metricsPort}/metrics`);
-  if (running.isNewOperatorKey) lines.push(`  operator key (shown this once) ${running.operatorKey}`);
+  if (running.isNewOperatorKey) lines.push(`  operator key (shown only once) ${running.operatorKey}`);
   if (config.OPERATOR_API_KEY === undefined) {
-    lines.push(`  operator key is kept in ${join(config.DATA_DIR, 'operator-api-key')}`);
+    lines.push(`  operator key is stored in ${join(config.DATA_DIR, 'operator-api-key')}`);
   }
   if (demo !== undefined && port !== undefined) {
     const spin = (gameId: number, wagerUsd: number): string => {
@@ -44,7 +44,7 @@ export function bannerOf(config: Config, running: Running): string {
       '',
       'Spin:',
       spin(demo.gameId, demo.wagerUsd),
-      'A ticket of the raffle:',
+      'Buy a ticket of the raffle:',
       spin(demo.raffleId, demo.ticketPriceUsd),
     );
   }

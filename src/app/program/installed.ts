@@ -32,7 +32,7 @@ export async function installFixed(sql: Sql, config: Config): Promise<Installati
   // A smaller setting CELLS is accepted, because cells may have been added to the database since.
   if ((config.CELLS ?? 0) > installed.cells)
     throw new SetupError(
-      `CELLS is ${config.CELLS}, but this database has ${installed.cells}; add cells with «spindle cells add»`,
+      `CELLS is ${config.CELLS}, but this database has ${installed.cells} cells. Lower CELLS, then add cells with «spindle cells add».`,
     );
   return installed;
 }
@@ -68,7 +68,8 @@ export async function openSeedBox(config: Config): Promise<SecretBox> {
   return useSeedKeys([...given, ...own]);
 }
 
-const FINISH = 'start a worker with the new key and this one behind it, which seals the rest anew';
+const FINISH =
+  'Start a worker with both keys, the new key first, so that it encrypts the remaining data with the new key.';
 
 /**
  * Reseals everything in the database with the newest keys: webhook secrets, the log's signing key, and
@@ -83,10 +84,10 @@ export async function sealAll(sql: Sql, secrets: SecretBox): Promise<void> {
   } catch (error) {
     if (error instanceof UnknownKeyError)
       throw new SetupError(
-        `WEBHOOK_SECRETS_KEY lacks the key ${error.keyId}, with which secrets of webhooks in this database are encrypted: ${FINISH}`,
+        `WEBHOOK_SECRETS_KEY does not contain the key ${error.keyId}, which encrypts webhook secrets in this database. ${FINISH}`,
       );
     if (!(error instanceof SeedKeyError)) throw error;
     const left = await blocksSealedWith(sql, error.keyId);
-    throw new SetupError(`${error.message} (${left} of them): ${FINISH}`);
+    throw new SetupError(`${error.message} (${left} of them). ${FINISH}`);
   }
 }

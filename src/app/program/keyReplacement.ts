@@ -88,6 +88,6 @@ export class KeyReplacement extends PeriodicService {
 function assertOpens(box: SecretBox, keyId: string | undefined, setting: string, process: string): void {
   if (keyId === undefined || box.opens(keyId)) return;
   throw new SetupError(
-    `${setting} lacks the key ${keyId}, with which a running process seals (${process}): restart that one with the new key first`,
+    `${setting} does not contain the key ${keyId}, which a running process uses to encrypt (${process}). Restart that process with the new key first.`,
   );
 }

@@ -14,11 +14,12 @@ import { SetupError } from '../embedded/index.js';
  */
 export async function migrateOnly(config: Config, progress: (line: string) => void): Promise<void> {
   const url = config.DATABASE_DIRECT_URL ?? config.DATABASE_URL;
-  if (url === undefined) throw new SetupError('--migrate needs DATABASE_URL');
+  if (url === undefined)
+    throw new SetupError('--migrate needs DATABASE_URL. Set it to the database to migrate.');
   try {
     await migrate(url, config.migrationsDir, () => {});
   } catch (error) {
-    throw new SetupError(`The schema of Postgres at ${addressOf(url)} is as it was: ${lineOf(error)}`);
+    throw new SetupError(`The schema of Postgres at ${addressOf(url)} was not changed: ${lineOf(error)}`);
   }
   progress('The schema is up to date');
 }

@@ -29,7 +29,7 @@ export function stopOnSignals(ending: Ending): void {
   const stop = async (status: number): Promise<void> => {
     stoppingSinceMs = performance.now();
     setTimeout(() => {
-      ending.onStopFailed(new Error(`the stop took more than ${ending.stopTimeoutMs / 1000} s`));
+      ending.onStopFailed(new Error(`Stopping took more than ${ending.stopTimeoutMs / 1000} s`));
       process.exit(1);
     }, ending.stopTimeoutMs).unref();
     try {

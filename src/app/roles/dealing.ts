@@ -149,12 +149,12 @@ function openReplication({ nodes, scripts, metrics }: RoleParts): ReplicatedScri
   const counts = { acknowledged: 0, late: 0 };
   metrics.counters(
     'spindle_replica_waits_total',
-    'Calls after which every replica of the node had what they wrote (acknowledged), and others, which waited for the ledger (late)',
+    'Calls that waited for replicas, by result: acknowledged (every replica of the node had the writes) or late (the call then waited for the ledger)',
     () => Object.entries(counts).map(([result, value]) => ({ labels: { result }, value })),
   );
   metrics.gauge(
     'spindle_replicas_volatile',
-    'Settings of replicas that let them lose what they acknowledged; their spins wait for the ledger',
+    'Number of replica settings that allow the loss of acknowledged writes; spins of these replicas wait for the ledger',
     () => nodes.all.reduce((sum, { volatileReplicas }) => sum + volatileReplicas.length, 0),
   );
   return {

@@ -14,7 +14,8 @@ export async function openRedrawing({ config, sql, store, services }: RoleParts)
     const game = await store.games.find(gameId);
     const id = game?.parSheetId ?? -1;
     const sheet = (await sheetsOf(sql, [id])).get(id);
-    if (sheet === undefined) throw new Error(`Game ${gameId} has no PAR sheet to draw its outcomes again`);
+    if (sheet === undefined)
+      throw new Error(`Game ${gameId} has no PAR sheet, so its outcomes can't be drawn again`);
     const drawn = await redrawing.draw({ sheet, seed, count });
     if (drawn === undefined) throw new ApiError(ERRORS.unavailable);
     return drawn;

@@ -38,7 +38,7 @@ function signersIn(texts: readonly string[], origin: string, from: string): Sign
     } catch {
       // The error below the loop reports an invalid key without revealing its text.
     }
-    throw new SetupError(`${from} must hold signer keys whose name is the origin of the log, ${origin}`);
+    throw new SetupError(`${from} must contain signer keys with the name ${origin}, the origin of the log`);
   });
 }
 
@@ -59,14 +59,17 @@ async function signersOf(
     return { signers: signersIn([text], origin, path), kept: null };
   }
   const sealed = state === undefined ? secretBox.seal(newKey(origin)) : state.signer;
-  if (sealed === null) throw new SetupError('LOG_KEY is not set, and this database does not have the key');
+  if (sealed === null)
+    throw new SetupError(
+      'LOG_KEY is not set, but this database does not contain the key of the log. Set LOG_KEY to the key.',
+    );
   log.warn('the signing key of the public log is stored in Postgres because LOG_KEY is not set');
   try {
     return { signers: signersIn([secretBox.open(sealed)], origin, 'Postgres'), kept: sealed };
   } catch (error) {
     if (!(error instanceof UnknownKeyError)) throw error;
     throw new SetupError(
-      `WEBHOOK_SECRETS_KEY lacks the key ${error.keyId}, with which the signer key of the public log is sealed in Postgres`,
+      `WEBHOOK_SECRETS_KEY does not contain the key ${error.keyId}, which encrypts the signer key of the public log in Postgres`,
     );
   }
 }
@@ -93,7 +96,7 @@ async function openLogKeys(parts: Parts): Promise<Signer[]> {
   // Another worker may have begun the log with its own new key.
   if (known === undefined && kept !== null && state.signer !== kept) return openLogKeys(parts);
   if (!vkeys.includes(state.vkeys[0]!))
-    throw new SetupError(`LOG_KEY lacks the key of the public log that is in force: ${state.vkeys[0]}`);
+    throw new SetupError(`LOG_KEY does not contain the current key of the public log: ${state.vkeys[0]}`);
   return signers;
 }
 
@@ -112,10 +115,10 @@ function readPolicy(path: string | undefined): Policy | undefined {
   const unnamed = policy.witnesses.find(({ url }) => url === undefined);
   if (unnamed !== undefined)
     throw new SetupError(
-      `LOG_POLICY ${path}: Line ${unnamed.line} names no address to submit checkpoints to`,
+      `LOG_POLICY ${path}: the witness in line ${unnamed.line} has no address to submit checkpoints to`,
     );
   if (policy.witnesses.length > WITNESSES_MAX)
-    throw new SetupError(`LOG_POLICY ${path}: The policy has more than ${WITNESSES_MAX} witnesses`);
+    throw new SetupError(`LOG_POLICY ${path}: the policy has more than ${WITNESSES_MAX} witnesses`);
   return policy;
 }
 

@@ -110,7 +110,7 @@ async function listenToDealt(
   let announced = 0;
   metrics.counter(
     'spindle_block_announcements_total',
-    'Blocks that were dealt out and that a script announced at once; none while blocks are dealt: the Redis user may not publish or hear it',
+    'Exhausted blocks that a script announced at once. If none while blocks are dealt, the Redis user may lack the right to publish or subscribe',
     () => announced,
   );
   const listening = nodes.listenDealt(
@@ -138,7 +138,7 @@ function openTidying(
   const partitions = new PartitionMaker(sql, events);
   metrics.gauge(
     'spindle_ledger_partition_days_ahead',
-    'Days, from tomorrow on, that have their partition of the ledger',
+    'Number of days, from tomorrow on, whose ledger partitions exist',
     () => partitions.daysAhead,
   );
   const { DATABASE_DISK_GB: gigabytes, DATABASE_URL, dataDir } = config;
@@ -172,7 +172,7 @@ async function openPosition(
   const position = await services.add(new PositionKeeper({ path, sql, nodes, datasetId, events }));
   metrics.gauge(
     'spindle_position_file_age_seconds',
-    'Time since this process wrote the position file; not there without POSITION_FILE',
+    'Time since this process wrote the position file, in seconds; absent without POSITION_FILE',
     () => position.ageSeconds,
   );
   return {

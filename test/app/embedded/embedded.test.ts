@@ -299,9 +299,13 @@ describe('a pair of embedded stores', () => {
     ] as const) {
       const killed = store.pid()!;
       process.kill(killed, 'SIGKILL');
-      await until(`${name} is back`, () => events.some((line) => line.startsWith(`${name} is back after`)));
+      await until(`${name} is back`, () =>
+        events.some((line) => line.startsWith(`${name} is running again after`)),
+      );
       expect(store.pid()).not.toBe(killed);
-      expect(events).toContainEqual(expect.stringMatching(`^${name} ended unasked \\(signal SIGKILL\\)`));
+      expect(events).toContainEqual(
+        expect.stringMatching(`^${name} ended unexpectedly \\(signal SIGKILL\\)`),
+      );
     }
     expect(await read(stores)).toEqual(['yes', 'yes']);
   });
@@ -456,7 +460,7 @@ describe('users and closed folders', () => {
 
       const hopeless = startOwner({ project: closed, dataDir: join(closed, '.data'), env });
       await expect(hopeless).rejects.toThrow(
-        /Postgres refuses to run as root, and user \d+ cannot enter .*closed-project/,
+        /Postgres can't run as root, and user \d+ can't enter .*closed-project/,
       );
     },
   );
@@ -488,7 +492,7 @@ describe('users and closed folders', () => {
       await chown(dataDir, NAMELESS, NAMELESS);
       await chmod(home, 0o755);
       await expect(startOwner({ ...setup, dataDir, uid: NAMELESS })).rejects.toThrow(
-        /no Postgres data folder can be made in .*nameless.* \(initdb: .*\b54321\b.*\): start Spindle as a user that \/etc\/passwd has, or set DATABASE_URL\n/,
+        /Cannot create the Postgres data folder in .*nameless.* \(initdb: .*\b54321\b.*\)\. Start Spindle as a user that is in \/etc\/passwd, or set DATABASE_URL\.\n/,
       );
       await until('no server is left', async () => (await commandsNaming(dataDir)).length === 0);
     },
@@ -549,7 +553,7 @@ test('reports the last output of a server that dies at every start, instead of w
     stopDeadlineMs: 1_000,
     onEvent: () => {},
   });
-  await expect(started).rejects.toThrow(/thing does not start: exit code 3 .*no such luck/);
+  await expect(started).rejects.toThrow(/thing did not start: exit code 3 .*no such luck/);
 });
 
 test('kills a server that ignores the stop signals when their deadline is over', async () => {
@@ -568,5 +572,5 @@ test('kills a server that ignores the stop signals when their deadline is over',
   const pid = deaf.pid()!;
   await Promise.all([deaf.stop(), deaf.stop()]);
   expect(isAlive(pid)).toBe(false);
-  expect(lines).toEqual(['deaf did not end within 200 ms of SIGTERM']);
+  expect(lines).toEqual(['deaf did not end within 200 ms after SIGTERM']);
 });

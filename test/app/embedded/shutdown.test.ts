@@ -171,12 +171,12 @@ describe('impossible starts', () => {
     [
       'a Redis that is not there',
       () => ({ REDIS_URL: `redis://user:secret@127.0.0.1:${closedPort}` }),
-      () => `Redis at redis://127.0.0.1:${closedPort} can't be reached`,
+      () => `Cannot connect to Redis at redis://127.0.0.1:${closedPort}`,
     ],
     [
       'a Postgres that is not there',
       () => ({ DATABASE_URL: `postgres://user:secret@127.0.0.1:${closedPort}/db` }),
-      () => `Postgres at postgres://127.0.0.1:${closedPort}/db can't be reached: connect ECONNREFUSED`,
+      () => `Cannot connect to Postgres at postgres://127.0.0.1:${closedPort}/db: connect ECONNREFUSED`,
     ],
     [
       'a database that is not there',

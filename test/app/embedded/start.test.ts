@@ -59,7 +59,7 @@ describe('starting with one command', () => {
     const { stdout } = await run('/bin/sh', ['-c', line[0]]);
     expect(stdout.endsWith('}\n')).toBe(true);
     expect(JSON.parse(stdout)).toMatchObject({ spinId: expect.any(String), communityBonus: null });
-    expect(service.output()).toMatch(/operator key \(shown this once\) ks_[\w-]{43}/);
+    expect(service.output()).toMatch(/operator key \(shown only once\) ks_[\w-]{43}/);
     for (const file of ['operator-api-key', 'demo-api-key', 'stores.json']) {
       expect(statSync(join(dataDir, file)).mode & 0o777).toBe(0o600);
     }
@@ -90,7 +90,7 @@ describe('starting with one command', () => {
     expect(existsSync(join(dataDir, 'service.json'))).toBe(false);
 
     const again = await start();
-    expect(again.output()).not.toContain('shown this once');
+    expect(again.output()).not.toContain('shown only once');
     expect((await spin(again, 'kept')).text).toBe(first.text);
     expect((await spin(again, 'new')).status).toBe(200);
   });
@@ -123,7 +123,7 @@ describe('starting with one command', () => {
         DATA_DIR: join(dataDir, 'not', 'there'),
       });
       started.push(service);
-      const operatorKey = /shown this once\) (ks_[\w-]{43})/.exec(service.output())![1]!;
+      const operatorKey = /shown only once\) (ks_[\w-]{43})/.exec(service.output())![1]!;
       const { body } = await service.client.request<{ partners: unknown[] }>(
         'GET',
         '/api/operator/v1/partners',

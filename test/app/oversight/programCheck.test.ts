@@ -141,7 +141,7 @@ test('detects a changed byte of the program at the start, reports it everywhere,
 test('with PROGRAM_CHANGED=stop, ends a start before the first deal and names the changed files', async () => {
   appendFileSync(join(root, MAIN), ' ');
   await expect(served({ PROGRAM_CHANGED: 'stop' })).rejects.toThrow(
-    `The program is not as it was built, and PROGRAM_CHANGED is stop: ${MAIN}`,
+    `Files of the program differ from its build, and PROGRAM_CHANGED is stop: ${MAIN}`,
   );
   expect(await actions('program.check-failed')).toHaveLength(1);
   expect(await emails()).toHaveLength(1);
@@ -269,6 +269,6 @@ test('verifies a release that was unpacked elsewhere, and with PROGRAM_CHANGED=s
   const stopped = ServerProcess.launch({ env: environment(stores, settings), program: mainOf(release) });
   expect(await stopped.ended).toBe(1);
   expect(stopped.output()).toContain(
-    `spindle: The program is not as it was built, and PROGRAM_CHANGED is stop: ${changed}\n`,
+    `spindle: Files of the program differ from its build, and PROGRAM_CHANGED is stop: ${changed}\n`,
   );
 });

@@ -53,7 +53,7 @@ test('seals rows again that a process sealed with the former key, once that proc
   await until(async () => (await spin(former)).status === 200, 'the game deals');
 
   await expect(startService(stores, settingsOf(b))).rejects.toThrow(
-    new RegExp(`^SEEDS_KEY lacks the key ${idOf(a)}, with which a running process seals`),
+    new RegExp(`^SEEDS_KEY does not contain the key ${idOf(a)}, which a running process uses to encrypt`),
   );
   // The new process is only a front end, so blocks are still made by the worker that uses the former key
   // first.
