@@ -246,7 +246,7 @@ describe('copies of the public log', () => {
     await writeFile(join(copy, 'checkpoint'), note);
     await run({ LOG_COPY_DIR: copy });
     await until(
-      async () => service.lines.some(({ msg }) => msg === 'copies of the public log failed, will retry'),
+      async () => service.lines.some(({ msg }) => msg === 'public log copy failed, will retry'),
       'it is said',
     );
     expect(await readFile(join(copy, 'checkpoint'), 'utf8')).toBe(note);
