@@ -143,7 +143,7 @@ test('after a finished upgrade, a process of the older version deals nothing, an
   );
   await expect(startService(stores)).rejects.toThrow(reason);
   expect((await spindle('audit')).out).toContain(reason);
-  expect((await spindle('upgrade', 'status')).out).toContain('This program is older than what is written');
+  expect((await spindle('upgrade', 'status')).out).toContain("This program can't read the written format");
   const { body } = await service.operator<{ entries: { action: string }[] }>('GET', '/audit-log?limit=5');
   expect(body.entries.map(({ action }) => action)).toContain('upgrade.finish');
   // The format is restored for the tests that follow.
