@@ -31,7 +31,7 @@ const EVERY_MAX = 86_400;
 const say = (line: string): void => void process.stdout.write(`${new Date().toISOString()} ${line}\n`);
 
 function needed(value: string | undefined, option: string): string {
-  if (value === undefined) throw new UsageError(`Give ${option}`);
+  if (value === undefined) throw new UsageError(`Add the option ${option}`);
   return value;
 }
 
@@ -95,7 +95,7 @@ async function pull(pulling: Pulling, everySeconds: number): Promise<number> {
         return INCONSISTENT;
       }
       if (!(error instanceof LogError)) throw error;
-      say(`not now: ${error.message}`);
+      say(`Reading the log failed, will retry: ${error.message}`);
     }
     let timer: NodeJS.Timeout | undefined;
     const rest = new Promise<void>((resolve) => {

@@ -146,7 +146,7 @@ test('spindle lists accept partner slugs, and show games, spins, statements, rep
   expect(spin.out).toMatch(/^requestId +spin-1$/m);
   expect(spin.out).toMatch(/^block\.commitment +[0-9a-f]{64}$/m);
   expect(statement.out).toMatch(new RegExp(`^\\S+Z +spin +${gameId} +0\\.25 .* spin-1 +${spinId}$`, 'm'));
-  const cursor = /^more: --cursor (\d+)$/m.exec(statement.out)![1]!;
+  const cursor = /^next page: --cursor (\d+)$/m.exec(statement.out)![1]!;
   expect((await cli('player', 'statement', 'acme', 'alice', '--cursor', cursor)).out).toMatch(
     /^\S+Z +opening /m,
   );

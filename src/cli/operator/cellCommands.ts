@@ -19,7 +19,7 @@ const CELLS: readonly TableColumn<Schemas['OperatorCell']>[] = [
   { heading: 'slot', value: (row) => row.slot, kind: 'number' },
   { heading: 'epoch', value: (row) => row.epoch, kind: 'number' },
   { heading: 'worker', value: (row) => row.owner },
-  { heading: 'booked to', value: (row) => row.bookedTo },
+  { heading: 'committed to', value: (row) => row.bookedTo },
   { heading: 'lag s', value: (row) => row.outboxAgeSeconds, kind: 'number' },
   { heading: 'outbox', value: (row) => row.outboxEntries, kind: 'number' },
   { heading: 'partners', value: (row) => row.partners, kind: 'number' },
@@ -85,5 +85,5 @@ async function drain(call: Call): Promise<void> {
     () => `Cell ${cell} accepts ${isDraining ? 'no ' : ''}new partners.\n`,
   );
   if (isDraining && options.movePartners === true)
-    await movePartnersOff(client, cell, reason, (slug, to) => note(`${slug}: cell ${to}`));
+    await movePartnersOff(client, cell, reason, (slug, to) => note(`Moved partner ${slug} to cell ${to}`));
 }

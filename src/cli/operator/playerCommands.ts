@@ -81,7 +81,7 @@ async function statement({ client, words, options, print }: Call): Promise<void>
   const query = { limit: options.limit as number, ...cursor, ...inQuery };
   const call = client.GET('/partners/{id}/players/{playerId}/statement', { params: { path, query } });
   print(await bodyOf(call), ({ entries, nextCursor, ...player }) => {
-    const more = nextCursor === null ? '' : `more: --cursor ${nextCursor}\n`;
+    const more = nextCursor === null ? '' : `next page: --cursor ${nextCursor}\n`;
     return `${keyValues(player)}${table(ENTRIES, entries)}${more}`;
   });
 }

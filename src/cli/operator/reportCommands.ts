@@ -96,7 +96,7 @@ const given = <Query extends object>(query: { [Name in keyof Query]: Query[Name]
   Object.fromEntries(Object.entries(query).filter(([, value]) => value !== undefined)) as Partial<Query>;
 
 const more = (nextCursor: string | null): string =>
-  nextCursor === null ? '' : `more: --cursor ${nextCursor}\n`;
+  nextCursor === null ? '' : `next page: --cursor ${nextCursor}\n`;
 
 async function games({ client, words, options, print }: Call): Promise<void> {
   const { from, to, partner, game, cursor } = options as Given;
