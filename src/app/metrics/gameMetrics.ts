@@ -94,7 +94,7 @@ export function registerGameMetrics(parts: GameMetricsParts): void {
   };
   metrics.gauge(
     'spindle_games',
-    'Number of games in the cells that this process owns, including games without series of their own',
+    'Number of games in the cells that this process owns, including games without time series of their own',
     () => keeper.depths().length,
   );
   byGame(
