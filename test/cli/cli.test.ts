@@ -486,7 +486,7 @@ describe.concurrent('the connection of spindle to the service', () => {
       status: 1,
       out: '',
       error:
-        'spindle: The service at http://127.0.0.1:1 does not answer: connect ECONNREFUSED 127.0.0.1:1\n  If the address is wrong, set SPINDLE_URL or use --url\n',
+        'spindle: The service at http://127.0.0.1:1 is not responding: connect ECONNREFUSED 127.0.0.1:1\n  If the address is wrong, set SPINDLE_URL or use --url\n',
     });
     expect(strange).toMatchObject({
       status: 1,

@@ -94,7 +94,7 @@ describe('spins by the client under faults', () => {
       wire.answers = true;
       wire.cut();
     });
-    expect((attempts[1]!.after as Error).message).toContain('no answer in 3 s');
+    expect((attempts[1]!.after as Error).message).toContain('no response within 3 s');
     expect(ids).toBe(1);
     await isBooked('late', 1);
     expect(await spinsOf('late')).toEqual([result.spinId]);

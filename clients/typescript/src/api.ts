@@ -57,7 +57,7 @@ function settingsOf(
   // The key usually comes from the environment or a file. A missing key is reported here instead of later as
   // a 401.
   if (typeof apiKey !== 'string' || !/^[\x21-\x7e]+$/.test(apiKey)) {
-    throw new TypeError('apiKey is missing, or has characters that no key has');
+    throw new TypeError('apiKey must be a key of a partner, without spaces or line breaks');
   }
   return {
     ...transportOf(address, timeoutMs, send),
@@ -74,7 +74,7 @@ function settingsOf(
  */
 function addressOf(baseUrl: string): string {
   if (typeof baseUrl !== 'string' || !/^https?:\/\/[^/]/.test(baseUrl)) {
-    throw new TypeError('baseUrl is missing, or is not an http or https address');
+    throw new TypeError('baseUrl must be an http:// or https:// address');
   }
   return baseUrl.replace(/\/+$/, '').replace(/\/api\/(partner\/v1|play\/blackjack)$/, '');
 }
@@ -100,8 +100,10 @@ export function transportOf(
       } catch (error) {
         // If the caller aborted the request by its own signal, the reason of that signal is thrown.
         if (request.signal?.aborted) throw request.signal.reason;
-        const reason = timeout.aborted ? `no answer in ${timeoutMs / 1000} s` : messageOf(error as Error);
-        throw new NoAnswerError(`The service at ${address} does not answer: ${reason}`, { cause: error });
+        const reason = timeout.aborted
+          ? `no response within ${timeoutMs / 1000} s`
+          : messageOf(error as Error);
+        throw new NoAnswerError(`The service at ${address} is not responding: ${reason}`, { cause: error });
       }
       const strange = strangeness(response, text);
       if (strange !== undefined) throw new NoAnswerError(`${address} answers with ${strange}`);
@@ -130,11 +132,11 @@ function strangeness({ status, headers }: Response, text: string): string | unde
   try {
     body = JSON.parse(text);
   } catch {
-    return `HTTP ${status}, and with no JSON`;
+    return `HTTP ${status} without a JSON body`;
   }
   return isSuccess || typeof body?.errorCode === 'string'
     ? undefined
-    : `HTTP ${status}, and not as the service does`;
+    : `HTTP ${status} with a body that is not from this service`;
 }
 
 /** Result of a typed call: `data` or `error`, and the HTTP response. */

@@ -68,9 +68,12 @@ export class UnknownSpinError extends Error {
   readonly requestId: string;
 
   constructor(requestId: string, cause: unknown) {
-    super(`The result of the spin with requestId ${requestId} is unknown; repeat it with this requestId`, {
-      cause,
-    });
+    super(
+      `The result of the spin with requestId ${requestId} is unknown. Repeat the spin with this requestId.`,
+      {
+        cause,
+      },
+    );
     this.requestId = requestId;
   }
 }

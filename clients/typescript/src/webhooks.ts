@@ -46,7 +46,9 @@ export async function verifyWebhook(delivery: Delivery): Promise<SpindleEvent> {
   const header = (name: string): string => headerOf(delivery.headers, name);
   const timestamp = header('webhook-timestamp');
   if (!(Math.abs(Date.now() / 1000 - Number(timestamp)) <= toleranceSeconds)) {
-    throw new WebhookVerificationError('The time of the delivery is too far from now');
+    throw new WebhookVerificationError(
+      'The webhook-timestamp of the delivery is too far from the current time',
+    );
   }
   const bytes = typeof body === 'string' ? new TextEncoder().encode(body) : body;
   const signed = joined(new TextEncoder().encode(`${header('webhook-id')}.${timestamp}.`), bytes);
@@ -59,7 +61,7 @@ export async function verifyWebhook(delivery: Delivery): Promise<SpindleEvent> {
       return JSON.parse(new TextDecoder().decode(bytes));
     }
   }
-  throw new WebhookVerificationError('No signature of the delivery is by this secret');
+  throw new WebhookVerificationError('No signature of the delivery matches this secret');
 }
 
 function headerOf(headers: WebhookHeaders, name: string): string {
@@ -85,7 +87,7 @@ function bytesOf(text: string, isWellFormed: boolean): Uint8Array<ArrayBuffer> {
   } catch {
     // Invalid base64 throws the error below.
   }
-  throw new WebhookVerificationError('The secret or the signature is not base64');
+  throw new WebhookVerificationError('The webhook secret or the signature is not valid base64');
 }
 
 function joined(first: Uint8Array, second: Uint8Array): Uint8Array<ArrayBuffer> {
