@@ -189,7 +189,11 @@ async function setUp(cleanup: Cleanup): Promise<Stage> {
 }
 
 const allBooked = ({ redis, cell }: Stage) =>
-  until(async () => (await redis.xlen(`{c${cell}}:outbox`)) === 0, 'all is booked', BOOKED_WITHIN_MS);
+  until(
+    async () => (await redis.xlen(`{c${cell}}:outbox`)) === 0,
+    'all entries are committed',
+    BOOKED_WITHIN_MS,
+  );
 
 /**
  * Spins through all days. Entry ids never go back, so the entry ids of a cell can be set ahead of the clock.
@@ -222,7 +226,7 @@ async function fill(stage: Stage): Promise<void> {
   const [heap, indexes] = [Number(tables!.heap), Number(tables!.indexes)].map((bytes) =>
     round(bytes / Number(tables!.rows), 1),
   );
-  console.log(`bytes a row in Postgres: ${heap}, indexes ${indexes}`);
+  console.log(`bytes per row in Postgres: table ${heap}, indexes ${indexes}`);
 }
 
 async function calm({ paced }: Stage): Promise<number> {
@@ -268,7 +272,7 @@ async function archiveAll(stage: Stage): Promise<void> {
     if (i > 0) continue;
     const files = await filesOf(stage, day);
     await command(stage, { command: 'archive', day });
-    expectThat(files === (await filesOf(stage, day)), 'an archive that is repeated has other bytes');
+    expectThat(files === (await filesOf(stage, day)), 'the repeated archive has other bytes');
   }
   const archiving = await beside.end();
   const p99Ms = { before, archiving: archiving.p99Ms, after: await calm(stage) };
@@ -285,10 +289,10 @@ async function archiveAll(stage: Stage): Promise<void> {
     beside: archiving,
   };
   console.log(JSON.stringify(figures));
-  expectThat(archiving.failed === 0, `${archiving.failed} spins failed beside the archive`);
+  expectThat(archiving.failed === 0, `${archiving.failed} spins failed during the archiving`);
   const verifying = performance.now();
   const check = await checkArchives(stage.directory);
-  expectThat(check.faults.length === 0, `the archive is not whole: ${JSON.stringify(check.faults[0])}`);
+  expectThat(check.faults.length === 0, `the archive has a fault: ${JSON.stringify(check.faults[0])}`);
   console.log(`verified ${check.entries} entries in ${round((performance.now() - verifying) / 1000)} s`);
 }
 
@@ -304,7 +308,7 @@ async function dropAll(stage: Stage): Promise<void> {
   console.log(
     JSON.stringify({ days: seconds.length, secondsADay: round(median(seconds)), beside: dropping }),
   );
-  expectThat(dropping.failed === 0, `${dropping.failed} spins failed beside the drop`);
+  expectThat(dropping.failed === 0, `${dropping.failed} spins failed during the drop`);
 }
 
 /** Deletes all data in Redis and rebuilds it from the days that the ledger still has. */
@@ -324,7 +328,7 @@ async function rebuild(stage: Stage): Promise<void> {
   expectThat(!states.some(({ state }) => state === 'failed'), 'a cell could not be rebuilt');
   await stage.restart();
   const again = await stage.paced(PIECE_SECONDS);
-  expectThat(again.spins > 0 && again.errors === 0, 'no spin is answered after the rebuild');
+  expectThat(again.spins > 0 && again.errors === 0, 'no spin was answered after the rebuild');
 }
 
 async function main(cleanup: Cleanup): Promise<boolean> {
@@ -342,7 +346,9 @@ async function main(cleanup: Cleanup): Promise<boolean> {
   const fromFiles = { archive: archiveTotals(stage.directory) };
   const { differences, reports } = await verifySettlements(sql, undefined, fromFiles);
   expectThat(differences.length === 0, `settlement differs: ${JSON.stringify(differences[0])}`);
-  console.log(`${reports} reports verified, those of dropped days from the archive`);
+  console.log(
+    `${reports} reports were verified; the reports of dropped days were verified against the archive`,
+  );
   console.log(problems.length === 0 ? 'ALL HELD' : `${problems.length} PROBLEMS`);
   return problems.length === 0;
 }
@@ -380,7 +386,7 @@ async function compareSums({ raw, partners, directory }: Stage): Promise<void> {
   const found = new Map(
     reader.getRows().map(([day, partner, ...sums]) => [`${day}/${partner}`, sums.map(Number)]),
   );
-  console.log(`DuckDB read them in ${round((performance.now() - startedMs) / 1000)} s`);
+  console.log(`DuckDB read the files in ${round((performance.now() - startedMs) / 1000)} s`);
   let compared = 0;
   for (const { partnerId } of partners) {
     for (const { date, report } of await reportsOf(raw, partnerId)) {
@@ -388,13 +394,13 @@ async function compareSums({ raw, partners, directory }: Stage): Promise<void> {
       const sums = found.get(`${date}/${partnerId}`) ?? [0, 0, 0];
       expectThat(
         sums.join() === expected.join(),
-        `DuckDB ${date}: ${sums.join()} in place of ${expected.join()}`,
+        `DuckDB ${date}: found ${sums.join()}, expected ${expected.join()}`,
       );
       compared++;
     }
   }
-  expectThat(compared >= partners.length * DAYS, 'there are fewer reports than days');
-  console.log(`${compared} reports have DuckDB's sums`);
+  expectThat(compared >= partners.length * DAYS, 'the number of reports is smaller than the number of days');
+  console.log(`the sums of ${compared} reports match DuckDB`);
 }
 
 async function audited(redisUrl: string, sql: Sql, when: string): Promise<void> {

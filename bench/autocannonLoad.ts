@@ -68,7 +68,7 @@ export function loadByAutocannon(order: LoadOrder): Promise<LoadResult> {
         setupClient: (published) => {
           const client = published as unknown as Client;
           if (typeof client.getRequestBuffer !== 'function' || typeof client._doRequest !== 'function')
-            throw new Error('Not the autocannon expected');
+            throw new Error('The installed autocannon does not have the expected structure');
           client.getRequestBuffer = nextRequest;
           if (schedule !== undefined) follow(schedule, client);
           clients.push(client);

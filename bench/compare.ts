@@ -74,7 +74,7 @@ function readOptions() {
     { ...SHAPE, communal: shape.communal },
   );
   if (against === undefined && isUsual && values.set === undefined)
-    throw new Error('--against DIR names the build to compare with; without it, a shape must be given');
+    throw new Error('Use --against DIR to name the build to compare with. Without --against, give a shape.');
   return {
     dirs: { A: resolve(against ?? ROOT), B: ROOT },
     // With --cluster only the stores differ. Without --cluster and --against only the shape differs.
@@ -178,7 +178,7 @@ function sumOf(slices: readonly Period[]): Omit<Row, 'build' | 'round' | 'connec
 }
 
 const shareLine = (row: Row): string =>
-  `idle ${percent(row.shares.idle)}, others ${percent(lostOf(row.shares))}${isDisturbed(row.shares) ? ' DISTURBED' : ''}`;
+  `idle ${percent(row.shares.idle)}, other processes ${percent(lostOf(row.shares))}${isDisturbed(row.shares) ? ' DISTURBED' : ''}`;
 const percent = (share: number): string => `${Math.round(share * 100)} %`;
 
 function lineOf(name: string, connections: number, value: (figure: Figure) => number, note = ''): string {
@@ -211,7 +211,7 @@ function renderSummary(rows: readonly Row[], { connections }: Options): string {
       const sorted = ratios(figure).sort((a, b) => a - b);
       const at = (share: number): string => sorted[Math.floor(share * (sorted.length - 1))]!.toFixed(3);
       lines.push(
-        `  ${figure} B/A: ${sorted.length} pairs of slices, half of them ${at(0.25)} to ${at(0.75)}`,
+        `  ${figure} B/A: ${sorted.length} pairs of slices; the middle half is between ${at(0.25)} and ${at(0.75)}`,
       );
     }
   }
@@ -223,9 +223,9 @@ async function main(cleanup: Cleanup): Promise<boolean> {
   const options = readOptions();
   for (const dir of Object.values(options.dirs))
     if (!existsSync(serviceModule(dir)))
-      throw new Error(`${dir} is not built: ${serviceModule(dir)} is missing`);
+      throw new Error(`${dir} is not built, because ${serviceModule(dir)} is missing`);
   console.log(
-    `A: ${options.dirs.A}\nB: ${options.dirs.B}\nCPU in µs per spin; total is without the generator.\n`,
+    `A: ${options.dirs.A}\nB: ${options.dirs.B}\nCPU in µs per spin; the total excludes the generator.\n`,
   );
   console.log(`${' '.repeat(14)}conn${FIGURES.map((figure) => figure.padStart(10)).join('')}`);
   const rows: Row[] = [];

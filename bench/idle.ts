@@ -100,7 +100,7 @@ async function measure(services: readonly Idle[]): Promise<void> {
       .map(([what, rate]) => `${what} ${rate.toFixed(1)}`);
     const megabytes = processes.server!.map((pid) => (residentBytes(pid) / 1e6).toFixed(0));
     console.log(
-      `${name}: of a core ${cpu.join(', ')}; a second ${rates.join(', ')}; MB ${megabytes.join(', ')}`,
+      `${name}: CPU as a share of one core ${cpu.join(', ')}; per second ${rates.join(', ')}; memory in MB ${megabytes.join(', ')}`,
     );
   }
 }
@@ -144,7 +144,7 @@ async function startEmbedded(root: string, cleanup: Cleanup): Promise<Idle> {
 
 function number(pattern: RegExp, text: string): number {
   const match = pattern.exec(text);
-  if (match === null) throw new Error(`${pattern} is not in: ${text}`);
+  if (match === null) throw new Error(`${pattern} was not found in: ${text}`);
   return Number(match[1]);
 }
 

@@ -73,11 +73,11 @@ function sealing(): void {
     const of = (name: keyof (typeof rounds)[0]): number => median(rounds.map((round) => round[name]));
     say(
       `sealing, blocks of ${count}: drawn in ${of('drawn').toFixed(4)} µs an outcome, sealed in ${of('sealed').toFixed(3)}; ` +
-        `${Math.round(of('perSecond'))} outcomes/s a thread, all in all`,
+        `${Math.round(of('perSecond'))} outcomes/s per thread in total`,
     );
   }
   const pools = Array.from({ length: ROUNDS }, () => msOf(() => sealRaffle({ gameId: 7, table: RAFFLE })));
-  say(`a pool of 1,000,000 on a thread: ${spread(pools, 0)} ms (median, p99, worst)`);
+  say(`a pool of 1,000,000 outcomes on one thread: ${spread(pools, 0)} ms (median, p99, worst)`);
 }
 
 interface Stage {
@@ -129,7 +129,8 @@ async function append(stage: Stage): Promise<void> {
       const { user, system } = process.cpuUsage(used);
       worker += user + system;
       postgres += cpuBetween(before, meter.sample()).postgres!;
-      if (appended !== RECORDS && i > 0) throw new Error(`${appended} records were appended, not ${RECORDS}`);
+      if (appended !== RECORDS && i > 0)
+        throw new Error(`${appended} records were appended instead of ${RECORDS}`);
     }
     const each = 1 / (1000 * APPENDS);
     rounds.push({
@@ -235,14 +236,14 @@ async function first({ sql, api, partner }: Stage): Promise<void> {
     const ready = async () =>
       (await api.operator.GET('/games/{id}', { params: { path: { id: gameId } } })).data!.queue
         .outcomesReady > 0;
-    await until(ready, 'it can be played', undefined, POLL_MS);
+    await until(ready, 'the game can be played', undefined, POLL_MS);
     games.push(gameId);
   }
   const rows = await sql<{ ms: number }[]>`
     SELECT extract(epoch FROM (SELECT min(published_at) FROM log_checkpoints c WHERE c.size > e.log_index) - at)::float8 * 1000 AS ms
     FROM log_entries e WHERE number = 0 AND game_id = ANY(${games})`;
   say(
-    `first block of a new game later by ${spread(rows.map(({ ms }) => ms))} ms (median, p99, worst of ${rows.length})`,
+    `delay of the first block of a new game: ${spread(rows.map(({ ms }) => ms))} ms (median, p99, worst of ${rows.length})`,
   );
 }
 

@@ -27,7 +27,7 @@ const ENDED_CHILDREN_SYSTEM_TICKS = 14;
  */
 export function requireProc(): void {
   if (process.platform !== 'linux') {
-    throw new Error('The bench measures CPU time by /proc, which only Linux has');
+    throw new Error('The benchmark measures CPU time with /proc, which exists only on Linux');
   }
 }
 
@@ -62,7 +62,7 @@ export class CpuMeter {
    */
   #ticksWithChildren(stats: ReadonlyMap<number, Stat>, pid: number): number {
     const stat = stats.get(pid);
-    if (stat === undefined) throw new Error(`Process ${pid} has ended while it was measured`);
+    if (stat === undefined) throw new Error(`Process ${pid} ended during the measurement`);
     let ticks = stat.ownTicks + stat.endedChildrenTicks;
     for (const [child, { parent }] of stats) {
       if (parent === pid && !this.#named.has(child)) ticks += this.#ticksWithChildren(stats, child);

@@ -91,14 +91,15 @@ function sharesOf(start: MachineTimes, end: MachineTimes, cpu: CpuTimes): Shares
 export async function closeBooks(loads: Loads, books: Books | undefined): Promise<string[]> {
   const faults: string[] = [];
   for (const [when, { spins, non2xx, errors, statuses }] of loads) {
-    if (non2xx > 0) faults.push(`${when}: ${non2xx} answers were not 2xx: ${JSON.stringify(statuses)}`);
+    if (non2xx > 0)
+      faults.push(`${when}: ${non2xx} responses had a status other than 2xx: ${JSON.stringify(statuses)}`);
     if (errors > 0) faults.push(`${when}: ${errors} requests failed`);
-    if (spins === 0) faults.push(`${when}: not one spin was dealt`);
+    if (spins === 0) faults.push(`${when}: no spin was dealt`);
   }
   if (books === undefined) return faults;
   const answered = loads.reduce((sum, [, { spins }]) => sum + spins, 0);
   const [rows, waiting] = [await books.ledgerRows(), await books.outboxEntries()];
-  if (rows !== answered) faults.push(`the ledger has ${rows} spins, ${answered} were answered`);
+  if (rows !== answered) faults.push(`the ledger has ${rows} spins, but ${answered} were answered`);
   if (waiting > 0) faults.push(`the outbox still has ${waiting} entries`);
   return faults;
 }

@@ -86,7 +86,8 @@ async function takeTurn(name: ServerName, cleanup: Cleanup): Promise<{ rows: Res
       loads,
     );
     rows.set(label, figuresOf(period));
-    if (isDisturbed(period.shares)) console.log(`DISTURBED: ${label}: other work took a part of the machine`);
+    if (isDisturbed(period.shares))
+      console.log(`DISTURBED: ${label}: other processes used a part of the machine`);
     return period;
   };
   for (const connections of CONNECTIONS) {
@@ -186,7 +187,7 @@ function render(
   const others = [...result].filter(([, figures]) => figures['spins/s'] === undefined);
   return [
     '',
-    `${describeMachine()}; the generator shares the machine. CPU in µs per spin; total is without the generator.`,
+    `${describeMachine()}; the generator runs on the same machine. CPU in µs per spin; the total excludes the generator.`,
     ...table([['server, connections', ...shown], ...rows]),
     '',
     ...others.map(([label, figures]) => {
@@ -195,7 +196,9 @@ function render(
       );
       return `  ${label}: ${each.join(', ')}`;
     }),
-    Object.keys(saved).length === 0 ? '  No run was saved before.' : '  In parentheses: the last run.',
+    Object.keys(saved).length === 0
+      ? '  No earlier run was saved.'
+      : '  Values in parentheses are from the previous run.',
   ].join('\n');
 }
 
@@ -211,7 +214,8 @@ async function main(cleanup: Cleanup): Promise<boolean> {
   requireProc();
   const servers = positionals.length === 0 ? (['spindle'] as const) : positionals;
   for (const name of servers)
-    if (!isServerName(name)) throw new Error(`There is no server ${name}: there are ${SERVERS.join(', ')}`);
+    if (!isServerName(name))
+      throw new Error(`The server ${name} does not exist. Use one of ${SERVERS.join(', ')}`);
   const rounds = new Map<string, Figures[]>();
   let isVoid = false;
   for (let round = 0; round < wholeNumber('rounds', values.rounds); round++)

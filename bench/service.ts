@@ -150,7 +150,8 @@ export async function startService(
       const queues = games.flat().map(readGame);
       const ready = queues.filter(({ nextIndex, queueEnd }) => queueEnd > nextIndex).length;
       if (ready >= targets.length) return;
-      if (performance.now() > deadline) throw new Error(`${ready} of ${targets.length} games have outcomes`);
+      if (performance.now() > deadline)
+        throw new Error(`Only ${ready} of ${targets.length} games have outcomes`);
       await pause(50);
     }
   };

@@ -45,8 +45,8 @@ export function readShape(values: ShapeValues): Shape {
   const { ack, communal, raffles } = values;
   const partners = wholeNumber('partners', values.partners);
   if (communal !== undefined && communal !== 'rare' && communal !== 'often')
-    throw new Error('--communal takes rare or often');
-  if (ack !== 'redis' && ack !== 'ledger') throw new Error('--ack takes redis or ledger');
+    throw new Error('--communal must be rare or often');
+  if (ack !== 'redis' && ack !== 'ledger') throw new Error('--ack must be redis or ledger');
   const shape: Shape = {
     ack,
     frontEnds: wholeNumber('front-ends', values['front-ends'], 0),
@@ -71,6 +71,6 @@ export const readSettings = (set: readonly string[] = []): Readonly<Record<strin
 export function wholeNumber(name: string, text: string, least = 1): number {
   const value = Number(text);
   if (!Number.isInteger(value) || value < least)
-    throw new Error(`--${name} takes whole numbers from ${least}`);
+    throw new Error(`--${name} must be whole numbers of at least ${least}`);
   return value;
 }

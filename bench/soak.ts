@@ -91,7 +91,7 @@ async function soak(cleanup: Cleanup): Promise<boolean> {
   const rate = Math.round(capacity * share);
   const seconds = Math.round(minutes * 60);
   console.log(
-    `capacity ${capacity.toFixed(0)} spins/s (closed loop, ${connections} connections); ${rate} spins/s for ${seconds} s`,
+    `capacity ${capacity.toFixed(0)} spins/s (closed loop, ${connections} connections); running ${rate} spins/s for ${seconds} s`,
   );
 
   const sampler = new Sampler(service, rate / 5);
@@ -125,9 +125,11 @@ async function soak(cleanup: Cleanup): Promise<boolean> {
     findings.map(({ what, isMet }) => [what, isMet ? 'pass' : 'MISS']),
   ).entries())
     console.log(`${line}  ${findings[place]!.text}`);
-  console.log(missed === 0 ? 'SOAK: everything holds' : `SOAK: ${missed} of ${findings.length} do not hold`);
+  console.log(
+    missed === 0 ? 'SOAK: all checks passed' : `SOAK: ${missed} of ${findings.length} checks failed`,
+  );
   for (const { samples, bound } of watched) if (bound === undefined) console.log(shown(samples, fromSeconds));
-  console.log(`CPU in microseconds a spin: ${cpuText(cpu, load.spins)}`);
+  console.log(`CPU in microseconds per spin: ${cpuText(cpu, load.spins)}`);
   return missed === 0;
 }
 
@@ -265,9 +267,9 @@ async function booksOf({ books }: Service, loads: readonly LoadResult[]): Promis
   const rows = await books.ledgerRows();
   const waiting = await books.outboxEntries();
   return {
-    what: 'ledger: exactly the spins answered',
+    what: 'ledger: contains exactly the answered spins',
     isMet: rows === spins && waiting === 0,
-    text: `${spins} answered with 2xx, ${rows} booked, ${waiting} in the outbox`,
+    text: `${spins} answered with 2xx, ${rows} committed, ${waiting} in the outbox`,
   };
 }
 
@@ -278,7 +280,7 @@ async function webhooksOf({ stores }: Service, { received }: Receiver): Promise<
   );
   const { wins, events } = row!;
   return {
-    what: 'webhooks: each large win received',
+    what: 'webhooks: each large win was received',
     isMet: wins > 0n && events === wins && BigInt(received.size) === events,
     text: `${wins} large wins, ${events} events, ${received.size} received`,
   };
@@ -288,9 +290,9 @@ async function webhooksOf({ stores }: Service, { received }: Receiver): Promise<
 function paceOf({ spins, seconds, p50Ms, p99Ms, lateP99Ms }: LoadResult, rate: number): Finding {
   const pace = spins / seconds;
   return {
-    what: 'load: as fast as it was to be',
+    what: 'load: reached the planned rate',
     isMet: pace >= 0.99 * rate,
-    text: `${pace.toFixed(0)} spins/s of ${rate}; from when due, p50 ${p50Ms.toFixed(1)} ms, p99 ${p99Ms.toFixed(1)} ms; generator late by p99 ${lateP99Ms!.toFixed(1)} ms`,
+    text: `${pace.toFixed(0)} spins/s of ${rate}; latency from the planned time: p50 ${p50Ms.toFixed(1)} ms, p99 ${p99Ms.toFixed(1)} ms; delay of the generator: p99 ${lateP99Ms!.toFixed(1)} ms`,
   };
 }
 

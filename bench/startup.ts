@@ -66,8 +66,8 @@ async function measure({ stores, processes }: Service, ids: number): Promise<voi
   }
   const whole = (each: number): string => each.toFixed(0);
   process.stdout.write(
-    `${ids} ids: ready after ${sorted(seconds, (each) => each.toFixed(2))} s; MB when ready ${sorted(atReady, whole)}, ` +
-      `${SETTLED_AFTER_MS / 1000} s later ${sorted(settled, whole)}; of the process that made the games ${whole(residentBytes(processes.server![0]!) / 1e6)}\n`,
+    `${ids} ids: ready after ${sorted(seconds, (each) => each.toFixed(2))} s; memory in MB when ready ${sorted(atReady, whole)}, ` +
+      `${SETTLED_AFTER_MS / 1000} s later ${sorted(settled, whole)}; of the process that created the games ${whole(residentBytes(processes.server![0]!) / 1e6)}\n`,
   );
 }
 

@@ -53,7 +53,9 @@ export async function newDiskFolder(): Promise<string> {
     await chmod(folder, 0o755);
     return folder;
   }
-  throw new Error('The bench needs a disk for its stores: TMPDIR, /var/tmp and the project are in memory');
+  throw new Error(
+    'The benchmark needs a disk for its stores, but TMPDIR, /var/tmp and the project folder are in memory',
+  );
 }
 
 async function isInMemory(folder: string): Promise<boolean> {

@@ -41,14 +41,19 @@ export function judge(
 ): Finding {
   const means = bucketMeans(samples, fromSeconds, bucketSeconds);
   const what = `${name}: flat`;
-  if (samples.length === 0) return { what, isMet: false, text: 'not measured: the service does not tell it' };
+  if (samples.length === 0)
+    return { what, isMet: false, text: 'not measured, because the service does not report it' };
   if (means.length < BUCKETS_MIN)
-    return { what, isMet: false, text: 'too short to tell: three minutes after the warm-up are needed' };
+    return {
+      what,
+      isMet: false,
+      text: 'too short for a trend; the run needs three minutes after the warm-up',
+    };
   const mean = means.reduce((sum, value) => sum + value, 0) / means.length;
   const rise = slope(means) * (means.length - 1);
   const allowed = Math.max(bound.rise, bound.share * mean);
   const minutes = ((means.length * bucketSeconds) / 60).toFixed(0);
-  const text = `mean ${mean.toFixed(1)} ${unit}, ${rise < 0 ? 'falls' : 'rises'} by ${Math.abs(rise).toFixed(1)} in ${minutes} min (bound ${allowed.toFixed(1)})`;
+  const text = `mean ${mean.toFixed(1)} ${unit}, ${rise < 0 ? 'falls' : 'rises'} by ${Math.abs(rise).toFixed(1)} in ${minutes} min (limit ${allowed.toFixed(1)})`;
   return { what, isMet: rise <= allowed, text };
 }
 

@@ -212,7 +212,8 @@ export function luaLayouts(luaDir: string): Map<string, string> {
   const all = Object.entries(groups());
   const defined = new Set(all.flatMap(([, definitions]) => definitions.flatMap(({ names }) => names)));
   const unknown = [...used].filter((name) => !defined.has(name) && !own.has(name) && !LUA_OWN.includes(name));
-  if (unknown.length > 0) throw new Error(`The scripts name ${unknown.join(', ')}, which nobody defines`);
+  if (unknown.length > 0)
+    throw new Error(`The scripts use ${unknown.join(', ')}, but nothing defines these names`);
   return new Map(
     all.map(([group, definitions]) => {
       const lines = definitions

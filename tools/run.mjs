@@ -13,10 +13,10 @@ const chosen = Object.hasOwn(programs, name ?? '') ? programs[name] : undefined;
 
 if (chosen === undefined) {
   const isAsked = name === undefined || name === '--help';
-  if (!isAsked) console.error(`There is no ${group} program ${name}.\n`);
+  if (!isAsked) console.error(`The ${group} program ${name} does not exist.\n`);
   const width = Math.max(...Object.keys(programs).map((each) => each.length));
   for (const [each, { about }] of Object.entries(programs)) console.log(`${each.padEnd(width)}  ${about}`);
-  console.log(`\nOptions of one: npm run ${group} -- NAME --help`);
+  console.log(`\nTo list the options of a program, run: npm run ${group} -- NAME --help`);
   process.exitCode = isAsked ? 0 : 1;
 } else if (rest.includes('--help')) {
   console.log([chosen.about, ...chosen.options.map((option) => `  ${option}`)].join('\n'));

@@ -15,7 +15,8 @@ function pageOf(template: string, module: string): string {
   const [, style = ''] = /<style>([\s\S]*?)<\/style>/.exec(template) ?? [];
   const [, own = ''] = /<script type="module">([\s\S]*?)<\/script>/.exec(template) ?? [];
   const script = `${module.replace(/^export /gm, '')}${own}`;
-  if (script.includes('</script')) throw new Error('The module can not stand in a page');
+  if (script.includes('</script'))
+    throw new Error('The verifier contains </script, so it cannot be embedded in a page');
   const policy = `default-src 'none'; script-src ${hashOf(script)}; style-src ${hashOf(style)}; connect-src 'self'; base-uri 'none'; form-action 'none'`;
   return template.replace('POLICY', () => policy).replace(own, () => script);
 }

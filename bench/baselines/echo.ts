@@ -28,7 +28,7 @@ App()
       isGone = true;
     });
     response.onData((chunk, isLast) => {
-      if (!isLast) throw new Error('The bench sends a body in one piece');
+      if (!isLast) throw new Error('The benchmark server received a body in several pieces');
       const text = Buffer.from(chunk).toString('utf8');
       const { playerId, requestId } = JSON.parse(text) as Body;
       if (redis === undefined) answerTypically(response, requestId);
@@ -43,7 +43,7 @@ App()
     });
   })
   .listen(HOST, 0, (socket) => {
-    if (!socket) throw new Error('No port to listen on');
+    if (!socket) throw new Error('The benchmark server found no port to listen on');
     console.log(`API http://${HOST}:${us_socket_local_port(socket)}`);
   });
 

@@ -82,14 +82,14 @@ App()
       if (one !== undefined) one.isGone = true;
     });
     response.onData((chunk, isLast) => {
-      if (!isLast) throw new Error('The bench sends a body in one piece');
+      if (!isLast) throw new Error('The benchmark server received a body in several pieces');
       one = { response, spin: JSON.parse(Buffer.from(chunk).toString('utf8')) as Spin, isGone: false };
       waiting.push(one);
       schedule();
     });
   })
   .listen(HOST, 0, (socket) => {
-    if (!socket) throw new Error('No port to listen on');
+    if (!socket) throw new Error('The benchmark server found no port to listen on');
     console.log(`API http://${HOST}:${us_socket_local_port(socket)}`);
   });
 

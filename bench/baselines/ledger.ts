@@ -58,7 +58,7 @@ async function book(sql: Sql, entries: readonly Entry[], from: string, line: Cop
   const to = entries.at(-1)![0];
   await sql.begin(async (tx) => {
     const moved = await tx`UPDATE outbox_cursor SET stream_id = ${to} WHERE stream_id = ${from}`;
-    if (moved.count !== 1) throw new Error(`The cursor is not at ${from}`);
+    if (moved.count !== 1) throw new Error(`The cursor is not at entry ${from}`);
     const copy = await tx`
       COPY spins (at_ms, seq, game_id, player_id, outcome, wager_micros, payout_micros, balance_micros, request_id)
       FROM STDIN`.writable();

@@ -69,7 +69,7 @@ function readOptions(): Options {
     return value;
   };
   if (values.ack !== undefined && values.ack !== 'redis' && values.ack !== 'ledger') {
-    throw new Error('--ack takes redis or ledger');
+    throw new Error('--ack must be redis or ledger');
   }
   return {
     seed: values.seed,

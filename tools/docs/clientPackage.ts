@@ -88,23 +88,23 @@ function provenanceOf({ name, version }: Manifest): string {
     };
     return `| \`${each}\` | ${made.version} | ${made.license} |`;
   });
-  return `# Where this package comes from
+  return `# Origin of this package
 
-${name} ${version} is made by the build of version ${version} of the service, of \`clients/typescript\` and of these documents:
+${name} ${version} was made by the build of version ${version} of the service, from \`clients/typescript\` and these documents:
 
 | Document | Version | SHA-256 |
 |---|---|---|
 ${documents.join('\n')}
 
-Inside, unchanged, is what it depends on:
+The package contains these dependencies, unchanged:
 
 | Package | Version | Licence |
 |---|---|---|
 ${bundled.join('\n')}
 
-\`npm ci && npm run build\` of the same sources on the same version of Node.js makes the same bytes in \`dist/docs/client\`, and their SHA-256 in
-\`SHA256SUMS\`. Files have the date that npm gives those of its packages, 1985-10-26. The service gives out what its own build has made.
-To publish it to a registry, publish this file from a build that the registry can attest (\`npm publish --provenance FILE\`).
+\`npm ci && npm run build\` with the same sources and the same version of Node.js creates the same bytes in \`dist/docs/client\`, and their SHA-256 in
+\`SHA256SUMS\`. All files have the date that npm gives to files of packages, 1985-10-26. The service serves the package of its own build.
+To publish the package to a registry, publish this file from a build that the registry can attest (\`npm publish --provenance FILE\`).
 `;
 }
 

@@ -38,7 +38,7 @@ async function isSandbox(): Promise<void> {
   if (errorCode === 'KS-4215') {
     key = '';
     for (const field of keyFields) field.value = '';
-    throw new NotTried('This key is of an account in production: nothing was sent. Use a sandbox key.');
+    throw new NotTried('Nothing was sent, because this is a production key. Use a sandbox key.');
   }
   if (errorCode !== 'KS-4102' && errorCode !== 'KS-4101') throw new NotTried(`${errorCode}: ${message}`);
   sandboxKey = key;
