@@ -360,7 +360,7 @@ async function newKey(
     );
     if (signers.length === 0)
       throw new UsageError(
-        `LOG_KEY contains no key with the name ${origin}. Set LOG_KEY and LOG_ORIGIN to the new log, for this command and for all workers.`,
+        `LOG_KEY contains no key with the name ${origin}. Add a key with this name to LOG_KEY and set LOG_ORIGIN, for this command and for all workers.`,
       );
     return { signers, kept: null };
   }

@@ -495,7 +495,7 @@ describe.concurrent('the connection of spindle to the service', () => {
     // A request without an answer can be repeated, because its request id was printed before it was sent.
     const requestId = /^request id ([0-9a-f-]{36})\n/.exec(unknown.error)?.[1];
     expect(unknown.error).toContain(
-      `\nThe result is unknown. Repeat the command with --request-id '${requestId}'; the balance changes only once.\n`,
+      `\nIt is unknown whether the balance changed. Repeat the command with --request-id '${requestId}', which changes the balance only once.\n`,
     );
     expect([unknown.status, repeated.status]).toEqual([1, 1]);
     expect(repeated.error).toMatch(/^request id again\n/);

@@ -118,7 +118,7 @@ async function fund({ client, words, options, print }: Call): Promise<void> {
   } catch (error) {
     if (error instanceof NoAnswerError) {
       note(
-        `The result is unknown. Repeat the command with --request-id '${requestId}'; the budget changes only once.`,
+        `It is unknown whether the budget changed. Repeat the command with --request-id '${requestId}', which changes the budget only once.`,
       );
     }
     throw error;

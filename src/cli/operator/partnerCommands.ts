@@ -28,7 +28,7 @@ const SETTINGS: readonly (readonly [
   ['--opening-balance <USD>', 'balance of a new player', 'openingBalanceUsd', usdNumber],
   [
     '--balance-mode <MODE>',
-    'track: balances never refuse a spin; enforce: a spin above the balance is refused',
+    'track: players may spin below a balance of 0; enforce: a wager above the balance is refused',
     'balanceMode',
     oneOf({ track: 'track', enforce: 'enforce' }),
   ],

@@ -113,7 +113,7 @@ async function adjust({ client, words, options, print }: Call): Promise<void> {
   } catch (error) {
     if (error instanceof NoAnswerError) {
       note(
-        `The result is unknown. Repeat the command with --request-id '${requestId}'; the balance changes only once.`,
+        `It is unknown whether the balance changed. Repeat the command with --request-id '${requestId}', which changes the balance only once.`,
       );
     }
     throw error;

@@ -82,7 +82,7 @@ function lossOf({ prizes, ticketPriceUsd, poolSize }: Schemas['RaffleBody']): st
   const takes = micros(ticketPriceUsd) * BigInt(poolSize);
   if (returns <= takes) return undefined;
   const shown = (sum: bigint): string => formatUsd(Number(sum) / 1e6);
-  return `This will create a raffle that pays out more than it takes in: the prizes are worth ${shown(returns)} USD, and all tickets cost ${shown(takes)} USD. A raffle can't be changed later.`;
+  return `This will create a raffle that pays out more than it takes in: the prizes are worth ${shown(returns)} USD, and all tickets cost ${shown(takes)} USD. Its prizes can't be changed later.`;
 }
 
 async function sealed(client: OperatorClient, id: number): Promise<Schemas['OperatorGame']> {
