@@ -236,7 +236,7 @@ export async function abandonCopies(
   try {
     const states: { setting: CopySetting; state: string }[] = [];
     for (const setting of settings)
-      states.push({ setting, state: (await giveCopyUp(sql, setting)) ? 'abandoned' : 'not on record' });
+      states.push({ setting, state: (await giveCopyUp(sql, setting)) ? 'given up' : 'not on record' });
     const lines = states.map(({ setting, state }) => `${setting}  ${state}`);
     process.stdout.write(`${isJson ? JSON.stringify(states) : lines.join('\n')}\n`);
     return 0;
