@@ -282,7 +282,7 @@ async function parsePolicy(text) {
       throw new Fault(`line ${at + 1} of the policy: ${error.message}`);
     }
   }
-  must(policy.quorum !== undefined, 'the policy has no line quorum');
+  must(policy.quorum !== undefined, 'the policy has no quorum line');
   return policy;
 }
 

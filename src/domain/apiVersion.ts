@@ -99,13 +99,13 @@ export function announcementFaults(
     if (sunsetAt < earliest)
       faults.push({ path: '/sunsetAt', message: `must not be before ${earliest.toISOString()}` });
   } else if (sunsetAt < standing.sunsetAt) {
-    const message = `must not be before ${standing.sunsetAt.toISOString()}: a sunset is only moved later`;
+    const message = `must not be before ${standing.sunsetAt.toISOString()}, because a sunset can only be moved later`;
     faults.push({ path: '/sunsetAt', message });
   }
   if (deprecatedAt < now && deprecatedAt.getTime() !== standing?.deprecatedAt.getTime())
     faults.push({ path: '/deprecatedAt', message: 'must not be in the past' });
   if (deprecatedAt > sunsetAt) faults.push({ path: '/deprecatedAt', message: 'must not be after sunsetAt' });
-  if (successor === version) faults.push({ path: '/successor', message: 'must be another version' });
+  if (successor === version) faults.push({ path: '/successor', message: 'must not be the version itself' });
   return faults;
 }
 
@@ -113,5 +113,5 @@ export const ApiVersionUse = Type.Object({
   partnerId: Type.Integer(),
   slug: Type.String(),
   lastUsedAt: timestamp(),
-  requests24h: Type.Integer({ description: 'Requests of the last 24 hours, counted by whole hours' }),
+  requests24h: Type.Integer({ description: 'Number of requests in the last 24 hours, counted by the hour' }),
 });

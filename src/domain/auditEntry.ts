@@ -12,7 +12,7 @@ export const AuditEntry = Type.Object({
   after: Type.Unknown(),
   hash: Type.String({
     description:
-      'SHA-256 over the hash of the entry before and this entry, hexadecimal: that of the newest stands for the whole log',
+      "SHA-256 of the previous entry's hash and this entry, hexadecimal. The hash of the newest entry therefore covers the whole log",
   }),
 });
 
@@ -20,9 +20,14 @@ const TEXT = { maxLength: 200 };
 
 export const AuditQuery = Type.Object({
   ...Page.properties,
-  actor: Type.Optional(Type.String({ ...TEXT, description: 'Changes by this operator' })),
+  actor: Type.Optional(Type.String({ ...TEXT, description: 'Only changes by this operator' })),
   action: Type.Optional(
-    Type.String({ ...TEXT, description: 'Actions that begin so, such as `partner.` or `key.issue`' }),
+    Type.String({
+      ...TEXT,
+      description: 'Only actions that begin with this text, such as `partner.` or `key.issue`',
+    }),
   ),
-  subject: Type.Optional(Type.String({ ...TEXT, description: 'Subjects that begin so, such as `game:7`' })),
+  subject: Type.Optional(
+    Type.String({ ...TEXT, description: 'Only subjects that begin with this text, such as `game:7`' }),
+  ),
 });

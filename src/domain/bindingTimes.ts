@@ -24,7 +24,7 @@ export class BindingTimes {
    * all earlier times
    */
   constructor(times: readonly BindingTime[]) {
-    if (times.length === 0) throw new RangeError('Nobody has said for how long request ids bind');
+    if (times.length === 0) throw new RangeError('The list of binding times of request ids is empty');
     this.#times = times;
   }
 

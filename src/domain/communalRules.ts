@@ -53,12 +53,15 @@ export function readRules(body: CommunalBody): CommunalRules {
     if (tier.tierLevel !== i + 1) faults.push({ path: `${path}/tierLevel`, message: `must be ${i + 1}` });
     const before = body.tiers[i - 1];
     if (before !== undefined && tier.triggerAtSpins <= before.triggerAtSpins) {
-      faults.push({ path: `${path}/triggerAtSpins`, message: `must be above ${before.triggerAtSpins}` });
+      faults.push({
+        path: `${path}/triggerAtSpins`,
+        message: `must be above ${before.triggerAtSpins}, the value of the previous tier`,
+      });
     }
     const amountMicros = micros(tier.amountUsd) ?? -1;
     if (amountMicros <= 0 || amountMicros > TIER_AMOUNT_MAX_MICROS) {
       const most = microsToUsdText(TIER_AMOUNT_MAX_MICROS);
-      const message = `must be a decimal text above 0, at most ${most}, with at most 6 decimals`;
+      const message = `must be a decimal string above 0, at most ${most}, with at most 6 decimals`;
       faults.push({ path: `${path}/amountUsd`, message });
     }
     const { tierLevel, tierName, triggerAtSpins } = tier;
@@ -108,30 +111,51 @@ export const rulesView = (ruleMembers: CommunalRules) => ({
 
 export const EmptyCommunity = choice(
   ['TO_TRIGGER', 'RETURN_TO_BUDGET'],
-  "Who gets the community's part where nobody is in it",
+  'Recipient of the share of the community if the community is empty',
 );
 
 export const OnShortBudget = choice(
   ['SKIP', 'PAY_REMAINING'],
-  'What an event does that the budget cannot pay in full',
+  'Effect of a budget that is too small for an event. `SKIP`: nothing is paid; `PAY_REMAINING`: the remaining budget is paid',
 );
 
 export const CommunalTier = Type.Object({
-  tierLevel: Type.Integer({ minimum: 1, maximum: 10, description: '1 … n, in order' }),
-  tierName: opaque('Shown to players'),
+  tierLevel: Type.Integer({
+    minimum: 1,
+    maximum: 10,
+    description: 'Level of the tier. The tiers have the levels 1 to n, in order',
+  }),
+  tierName: opaque('Name of the tier, shown to players'),
   triggerAtSpins: Type.Integer({
     minimum: 10,
     maximum: 1000000000,
-    description: 'Fires at each multiple; rises with the level, a multiple of `triggerInterval`',
+    description:
+      'The tier fires at each multiple of this number of spins. It must be a multiple of `triggerInterval` and increase with the level',
   }),
-  amountUsd: amountText('What an event pays: above 0, at most 1,000,000, with at most 6 decimals'),
+  amountUsd: amountText(
+    'Payout of an event of this tier: above 0, at most 1,000,000, with at most 6 decimals',
+  ),
 });
 
 export const ruleMembers = {
-  enabled: Type.Boolean({ description: 'Nothing is counted while it is false' }),
-  triggerInterval: Type.Integer({ minimum: 10, maximum: 1000000, description: 'Spins' }),
-  triggerSplitPct: Type.Number({ minimum: 0, maximum: 100, description: 'Part of the player who fires' }),
-  communitySplitPct: Type.Number({ minimum: 0, maximum: 100, description: 'Part of the community' }),
+  enabled: Type.Boolean({
+    description: 'Whether the progressive runs. While it is false, no spins are counted',
+  }),
+  triggerInterval: Type.Integer({
+    minimum: 10,
+    maximum: 1000000,
+    description: 'Number of spins of which `triggerAtSpins` must be a multiple',
+  }),
+  triggerSplitPct: Type.Number({
+    minimum: 0,
+    maximum: 100,
+    description: 'Share of the player whose spin triggers the event, in percent',
+  }),
+  communitySplitPct: Type.Number({
+    minimum: 0,
+    maximum: 100,
+    description: 'Share of the community, in percent',
+  }),
   tiers: Type.Array(CommunalTier, { minItems: 1, maxItems: TIERS_MAX }),
 };
 
@@ -141,7 +165,9 @@ export const CommunalBody = Type.Object({
   communitySize: Type.Optional(Type.Integer({ minimum: 0, maximum: 200, default: 100 })),
   emptyCommunity: Type.Optional(EmptyCommunity),
   onShortBudget: Type.Optional(OnShortBudget),
-  resetProgress: Type.Optional(Type.Boolean({ default: false, description: 'The counter begins anew' })),
+  resetProgress: Type.Optional(
+    Type.Boolean({ default: false, description: 'Whether to reset the counter to 0' }),
+  ),
   reason: Type.Optional(AUDIT_REASON),
 });
 

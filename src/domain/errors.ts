@@ -83,7 +83,7 @@ export const ERRORS = {
     'never',
     'The webhook URL targets a disallowed destination',
   ),
-  raffleClosed: entry('KS-4218', 410, 'never', 'The raffle is closed; it sells no ticket any more'),
+  raffleClosed: entry('KS-4218', 410, 'never', 'The raffle is closed and sells no more tickets'),
   noProof: entry('KS-4219', 404, 'never', 'There is no proof of this outcome'),
   blackjackOnly: entry('KS-4220', 400, 'never', 'The game is played through the blackjack round endpoints'),
   roundNotFound: entry('KS-4221', 404, 'never', 'The round is not found'),
@@ -95,8 +95,8 @@ export const ERRORS = {
   apiRateExceeded: entry('KS-4292', 429, 'later', 'The API rate limit is exceeded'),
   tooManyFailedLogins: entry('KS-4293', 429, 'later', 'Too many failed authentications from this address'),
   reportNotFound: entry('KS-4301', 404, 'never', 'The settlement report is not found'),
-  reportAcknowledged: entry('KS-4302', 409, 'never', 'The settlement report is acknowledged already'),
-  reportDisputed: entry('KS-4303', 409, 'never', 'The settlement report is disputed already'),
+  reportAcknowledged: entry('KS-4302', 409, 'never', 'The settlement report is already acknowledged'),
+  reportDisputed: entry('KS-4303', 409, 'never', 'The settlement report is already disputed'),
   reportStatus: entry(
     'KS-4304',
     409,
@@ -139,7 +139,7 @@ export const ERRORS = {
     'KS-5012',
     503,
     'new-request-id',
-    'No outcome block is servable; the spin did not happen',
+    'No outcome block is available; the spin did not happen',
   ),
   dealingOff: entry('KS-5013', 503, 'later', 'Dealing is switched off for the moment; nothing was dealt'),
 } as const satisfies Record<string, ErrorEntry>;

@@ -24,10 +24,10 @@ export class FormatError extends Error {}
 export function assertReads({ oldest, newest }: Formats, written: number): void {
   if (written > newest)
     throw new FormatError(
-      `This version reads data up to format ${newest}, and these are in format ${written} since an upgrade was finished: start the newer version`,
+      `This version reads data up to format ${newest}, but an upgrade was finished and the data has format ${written}. Start the newer version.`,
     );
   if (written < oldest)
     throw new FormatError(
-      `This version reads data from format ${oldest} on, and these are in format ${written}: start the version before it and run «spindle upgrade finish»`,
+      `This version reads data from format ${oldest} on, but the data has format ${written}. Start the previous version and run «spindle upgrade finish».`,
     );
 }

@@ -85,7 +85,7 @@ export function prizeTierOf(game: Pick<Game, 'gameId' | 'fragments'>, outcomeCod
   if (known !== undefined) return known;
   const fragment = game.fragments[outcomeCode];
   if (fragment === undefined)
-    throw new Error(`The outcome ${outcomeCode} of game ${game.gameId} is not known`);
+    throw new Error(`Game ${game.gameId} has no outcome with the code ${outcomeCode}`);
   const { outcome } = JSON.parse(`{${fragment.toString()}}`) as { outcome: { prizeTier: number } };
   tiers[outcomeCode] = outcome.prizeTier;
   return outcome.prizeTier;

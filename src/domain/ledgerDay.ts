@@ -97,23 +97,24 @@ export function differingTotals(
 
 export const LedgerDayState = choice(
   ['OPEN', 'BOOKED', 'ARCHIVED', 'DROPPED'],
-  'BOOKED: nothing more can come to it; DROPPED: only its archive has it',
+  'BOOKED: the ledger has all entries of the day; DROPPED: only the archive has them',
 );
 
 export const LedgerDay = Type.Object({
   day: Type.String({ description: 'UTC day, YYYY-MM-DD' }),
   state: LedgerDayState,
-  entries: Type.Integer({ description: 'Entries of the ledger' }),
+  entries: Type.Integer({ description: 'Number of ledger entries of the day' }),
   isEstimate: Type.Boolean({
-    description: '`entries` is what the database estimates: the day is large and not archived',
+    description:
+      'True if `entries` is an estimate of the database, because the day is large and not archived',
   }),
-  bytes: Type.Integer({ description: 'In Postgres, with indexes; 0 once dropped' }),
-  archiveBytes: nullable(Type.Integer({ description: 'Of the files of the archive' })),
+  bytes: Type.Integer({ description: 'Size in Postgres with indexes, in bytes; 0 once the day is dropped' }),
+  archiveBytes: nullable(Type.Integer({ description: "Size of the archive's files, in bytes" })),
   archivedAt: nullable(timestamp()),
   droppedAt: nullable(timestamp()),
   manifestHash: nullable(Type.String({ description: 'SHA-256 of the manifest, hexadecimal' })),
   isDroppable: Type.Boolean({
     description:
-      'Archived, and older than what must be kept. `spindle ledger drop` looks at more: reports, and the archive itself',
+      'True if the day is archived and its retention period has ended. `spindle ledger drop` also checks the reports and the archive itself',
   }),
 });

@@ -35,7 +35,7 @@ export const isPermitted = (role: Role, needed: Role): boolean =>
 
 export const OperatorRole = choice(
   ROLES,
-  'auditor: reads; operator: changes everything but operators; admin: operators too',
+  'auditor: may read everything; operator: may also change everything except operators; admin: may also change operators',
 );
 
 export const Operator = Type.Object({
@@ -44,7 +44,7 @@ export const Operator = Type.Object({
   prefix: KEY_PREFIX,
   status: KeyStatus,
   createdAt: timestamp(),
-  issuedAt: Type.String({ format: 'date-time', description: 'When the key was issued that is in force' }),
+  issuedAt: Type.String({ format: 'date-time', description: 'Time at which the current key was issued' }),
   expiresAt: nullable(timestamp()),
   revokedAt: nullable(timestamp()),
 });

@@ -52,7 +52,8 @@ export interface Distribution {
  * @throws RangeError if the sheet has too many combinations, or none with a probability above 0
  */
 export function compileDistribution(sheet: ParSheet): Distribution {
-  if (sheet.combinations.length > MAX_COMBINATIONS) throw new RangeError('too many combinations');
+  if (sheet.combinations.length > MAX_COMBINATIONS)
+    throw new RangeError('the PAR sheet has too many combinations');
   const masses = combinationMasses(sheet);
   const cumulative: bigint[] = [];
   let total = 0n;
@@ -60,7 +61,7 @@ export function compileDistribution(sheet: ParSheet): Distribution {
     total += mass;
     cumulative.push(total);
   }
-  if (total === 0n) throw new RangeError('no combination has a probability above 0');
+  if (total === 0n) throw new RangeError('no combination of the PAR sheet has a probability above 0');
   return { total, cumulative, table: tableOf(cumulative, total) };
 }
 
@@ -76,7 +77,7 @@ export function drawOutcomes(
   nextSlowWord: () => bigint,
   out: Uint16Array,
 ): void {
-  if (out.length < fast.length) throw new RangeError('no room for the outcomes');
+  if (out.length < fast.length) throw new RangeError('the output array is too small for the outcomes');
   const { table } = distribution;
   for (let i = 0; i < fast.length; i++) {
     const word = fast[i]!;
@@ -102,7 +103,7 @@ function decideSlowly(distribution: Distribution, word: number, nextSlowWord: ()
     // interval lies in it if its end is not beyond.
     if (low + total <= cumulative[index]! << width) return index;
   }
-  throw new Error('a draw stayed undecided: the words are not random');
+  throw new Error('a draw did not end, so the random words are not random');
 }
 
 /**
@@ -205,7 +206,8 @@ export function packOutcomes(outcomes: Uint16Array): Uint8Array {
  * @throws RangeError if the number of bytes is odd
  */
 export function unpackOutcomes(bytes: Uint8Array): Uint16Array {
-  if (bytes.byteLength % OUTCOME_BYTES !== 0) throw new RangeError('half an outcome');
+  if (bytes.byteLength % OUTCOME_BYTES !== 0)
+    throw new RangeError('the packed outcomes end in the middle of an outcome');
   let source = bytes;
   if (!IS_LITTLE_ENDIAN) source = swapBytes(bytes);
   else if (bytes.byteOffset % OUTCOME_BYTES !== 0) source = Uint8Array.from(bytes);

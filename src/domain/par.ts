@@ -49,21 +49,25 @@ export const ParTierBody = Type.Object({
   name: text('Tier name'),
   probability: probability("Sum of the comboProbability of the tier's combinations"),
   payMultiplier: payMultiplier(
-    "The tier's nominal multiple of the denomination; 0 for tier 0. What is paid is the combination's",
+    'Nominal pay multiplier of the tier; 0 for tier 0. Payouts use the multiplier of the combination instead',
   ),
 });
 
 export const ParCombinationBody = Type.Object({
   reelSymbols: Type.Array(Type.String(), { description: 'Symbol names, one for each reel' }),
-  comboString: text('The symbol displays joined with the pipe character', 0, MAX_COMBO_STRING_LENGTH),
+  comboString: text(
+    'Display texts of the symbols, joined with the pipe character',
+    0,
+    MAX_COMBO_STRING_LENGTH,
+  ),
   payMultiplier: payMultiplier(
-    'Multiple of the denomination that is paid, at most 10,000,000 USD; 0 in tier 0, above 0 in every other tier',
+    'Payout as a multiple of the denomination; the payout must not exceed 10,000,000 USD. 0 in tier 0, above 0 in every other tier',
   ),
   comboProbability: probability('Probability of the combination'),
-  tierId: tierId('The tier, one of tiers'),
+  tierId: tierId('Tier of the combination, one of tiers'),
   displayWeight: Type.Number({
     description:
-      'Weight with which this combination is shown among those of the same tier and pay multiplier. It never changes what is paid. Where all weights are 0 the probabilities serve',
+      'Relative frequency with which this combination is displayed among the combinations of the same tier and pay multiplier. It never affects payouts. If all weights are 0, the probabilities are used instead',
     minimum: 0,
   }),
 });
@@ -74,7 +78,7 @@ export const ParSheetBody = Type.Object({
   manufacturer: text('Manufacturer name'),
   numReels: Type.Integer({ description: 'Number of reels', minimum: 1, maximum: MAX_REELS }),
   virtualStopsPerReel: Type.Array(Type.Integer({ minimum: 1, maximum: MAX_VIRTUAL_STOPS }), {
-    description: 'Stops of each virtual reel; as many as the reel has symbols at least',
+    description: 'Number of stops of each virtual reel; at least the number of symbols on that reel',
   }),
   certifiedRtp: Type.Number({
     description: 'Return to player as a fraction: 0.925 means 92.5 %',
@@ -82,7 +86,7 @@ export const ParSheetBody = Type.Object({
   }),
   denominationUsd: Type.Number({
     description:
-      'The fixed wager of every game built on this sheet, in USD; at most 10,000, with at most 6 decimals',
+      'Fixed wager of every game built on this sheet, in USD; at most 10,000, with at most 6 decimals',
     exclusiveMinimum: 0,
   }),
   symbols: Type.Array(ParSymbolBody, { minItems: 1, maxItems: MAX_SYMBOLS }),
@@ -148,7 +152,7 @@ const isTooLong = (list: unknown): list is unknown[] => Array.isArray(list) && l
 function boundFaults(faults: Fault[]): Fault[] {
   // The number of further faults is unknown, because the schema check stops at the limit.
   if (faults.length < FAULTS_MAX) return faults;
-  return [...faults.slice(0, FAULTS_MAX - 1), { path: '', message: 'and more' }];
+  return [...faults.slice(0, FAULTS_MAX - 1), { path: '', message: 'has more faults' }];
 }
 
 function sheetOf(body: Static<typeof ParSheetBody>): ParSheet {

@@ -67,7 +67,10 @@ function checkStops(draft: Draft, report: ReportFault): void {
   draft.stops?.forEach((stops, reel) => {
     const symbols = symbolsOfReels[reel]?.size ?? 0;
     if (stops === undefined || stops >= symbols) return;
-    report(`/virtualStopsPerReel/${reel}`, `${stops} stops can't bear the reel's ${symbols} symbols`);
+    report(
+      `/virtualStopsPerReel/${reel}`,
+      `must be at least ${symbols}, the number of symbols on this reel, but is ${stops}`,
+    );
   });
 }
 

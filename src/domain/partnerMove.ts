@@ -13,10 +13,12 @@ export interface MoveStep {
 export const PartnerMove = Type.Object({
   moveId: Type.Integer(),
   partnerId: Type.Integer(),
-  fromCell: Type.Integer({ description: 'The cell that it leaves' }),
-  toCell: Type.Integer({ description: 'The cell that it moves to' }),
+  fromCell: Type.Integer({ description: 'Cell from which the partner moves' }),
+  toCell: Type.Integer({ description: 'Cell to which the partner moves' }),
   requestedAt: timestamp(),
   switchedAt: nullable(timestamp()),
   finishedAt: nullable(timestamp()),
-  failure: nullable(Type.String({ description: 'Why it was given up; null: it was not' })),
+  failure: nullable(
+    Type.String({ description: 'Reason why the move was abandoned; null if it was not abandoned' }),
+  ),
 });

@@ -162,7 +162,8 @@ function hasWord(name: string, word: string): boolean {
 
 function payoutOf(sheet: ParSheet, combination: ParCombination): number {
   const payout = payoutMicros(sheet.denominationMicros, combination.payMultiplier);
-  if (payout === undefined) throw new RangeError('a payout of the PAR sheet is not whole micro-USD');
+  if (payout === undefined)
+    throw new RangeError('a payout of the PAR sheet is not a whole number of micro-USD');
   return payout;
 }
 

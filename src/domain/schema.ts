@@ -33,18 +33,21 @@ export const EMAIL_PATTERN = `^${NO_SPECIALS}{1,64}@${NO_SPECIALS}{1,190}$`;
 export const PATTERN_MESSAGES: Readonly<Record<string, string>> = {
   [OPAQUE_PATTERN]: 'must have 1 to 128 Unicode characters, without control characters or lone surrogates',
   [REASON_PATTERN]:
-    'must have 1 to 2,000 Unicode characters, without lone surrogates and control characters but newline and tab',
-  [CONFIG_NAME_PATTERN]: 'must have 1 to 64 uppercase letters, digits and underscores',
-  [SLUG_PATTERN]: 'must have 1 to 64 lowercase letters, digits and hyphens',
+    'must have 1 to 2,000 Unicode characters, without lone surrogates, and without control characters except newline and tab',
+  [CONFIG_NAME_PATTERN]: 'must have 1 to 64 characters, only uppercase letters, digits and underscores',
+  [SLUG_PATTERN]: 'must have 1 to 64 characters, only lowercase letters, digits and hyphens',
   [OPERATOR_NAME_PATTERN]:
-    'must have 1 to 64 letters, digits and . _ @ + -, and begin with a letter or a digit',
+    'must have 1 to 64 characters, only letters, digits and . _ @ + -, and begin with a letter or a digit',
   [EMAIL_PATTERN]: 'must be an e-mail address',
 };
 
 export const opaque = (description: string) => Type.String({ pattern: OPAQUE_PATTERN, description });
 
 /** Schema of the reason for an operator's action. */
-export const AUDIT_REASON = Type.String({ pattern: REASON_PATTERN, description: 'Kept in the audit log' });
+export const AUDIT_REASON = Type.String({
+  pattern: REASON_PATTERN,
+  description: 'Reason of the change, recorded in the audit log',
+});
 
 export const usd = (description: string) => Type.Number({ description });
 
@@ -70,13 +73,13 @@ const pathNumber = (description: string) => Type.Integer({ minimum: 1, maximum: 
  * §16).
  */
 export const extensible = (values: readonly string[], description: string) =>
-  Type.String({ description: `${description}. May get further values`, 'x-extensible-enum': values });
+  Type.String({ description: `${description}. More values may be added`, 'x-extensible-enum': values });
 
 export const nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 
 /** Schema of the stored prefix of a key. */
 export const KEY_PREFIX = nullable(
-  Type.String({ description: 'How the key begins; null: it was made before this was kept' }),
+  Type.String({ description: 'First characters of the key; null if the key is older than this member' }),
 );
 
 /** Schema of a text with one of several values. */
@@ -92,33 +95,41 @@ export const PATH = {
   cell: Type.Integer({ minimum: 0, maximum: CELL_MAX, description: 'Number of the cell' }),
   keyId: pathNumber('Id of the API key'),
   operatorName: Type.String({ description: 'Name of the operator' }),
-  gameId: pathNumber('Game configuration id: the `gameConfigId` of the game'),
+  gameId: pathNumber('Id of the game: its `gameConfigId`'),
   parSheetId: pathNumber('Id of the PAR sheet'),
   reviewId: pathNumber('Id of the review'),
   webhookId: pathNumber('Id of the webhook'),
   deliveryId: Type.String({
-    description: 'Id of the delivery: the `X-…-Delivery-Id` header that it carries',
+    description: 'Id of the delivery, from its header `X-…-Delivery-Id`',
   }),
   apiVersion: Type.String({ description: 'Version of the partner API, such as `v1`' }),
   playerId: opaque(
-    "The partner's own identifier of the player, percent-encoded; `_` where the query names the player, as it must for `.` and `..`",
+    "The partner's own id of the player, percent-encoded. It is `_` if the query names the player, which is required for the ids `.` and `..`",
   ),
   /**
    * Query parameter of all operations on a player, because browsers and proxies remove `.` and `..` from a
    * path, however they are encoded.
    */
-  playerInQuery: opaque('The player, where the path has `_` in its place'),
+  playerInQuery: opaque('Id of the player, if the path has `_` in its place'),
   blockNumber: Type.Integer({ minimum: 0, description: 'Number of the entry in the public log' }),
   roundId: Type.String({ description: 'The `roundId` of the deal' }),
-  spinId: Type.String({ description: 'The `spinId` of the response' }),
-  reportDate: Type.String({ pattern: '^[0-9]{4}-[0-9]{2}-[0-9]{2}$', description: 'UTC day, YYYY-MM-DD' }),
+  spinId: Type.String({ description: 'The `roundId` in the response to the deal' }),
+  reportDate: Type.String({
+    pattern: '^[0-9]{4}-[0-9]{2}-[0-9]{2}$',
+    description: 'The `spinId` in the response to the spin',
+  }),
 } satisfies Record<string, Type.TSchema>;
 
 export const Page = Type.Object({
   page: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 1_000_000_000, default: 1, description: 'Page, from 1' }),
+    Type.Integer({
+      minimum: 1,
+      maximum: 1_000_000_000,
+      default: 1,
+      description: 'Number of the page, from 1',
+    }),
   ),
-  limit: Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Items on a page' }),
+  limit: Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Number of items on a page' }),
 });
 
 export const pageMembers = { page: Type.Integer(), limit: Type.Integer(), total: Type.Integer() };
@@ -137,7 +148,7 @@ export const escapeFormulas = Type.Optional(
   Type.String({
     pattern: '^(true|false)$',
     description:
-      'As CSV only: `true` puts an apostrophe before a text that a spreadsheet would run as a formula. Absent: texts are as they are',
+      'Only for CSV: `true` puts an apostrophe before texts that a spreadsheet would run as a formula. By default texts stay unchanged',
   }),
 );
 
@@ -146,22 +157,25 @@ export const SandboxMark = Type.Optional(
   Type.Object(
     {
       forced: Type.Boolean({
-        description: 'True: a tester chose the outcome (`POST /sandbox/next-outcome`)',
+        description: 'True if a tester chose the outcome with `POST /sandbox/next-outcome`',
       }),
     },
-    { description: 'Of a sandbox account only, and absent where the outcome was drawn' },
+    { description: 'Only in a sandbox account. Absent if the outcome was drawn' },
   ),
 );
 
 /** Schema of the request body of operations that void something irrevocably. */
 export const VoidBody = Type.Object({
-  reason: Type.String({ pattern: REASON_PATTERN, description: 'Kept in the audit log' }),
+  reason: Type.String({
+    pattern: REASON_PATTERN,
+    description: 'Reason for the void, recorded in the audit log',
+  }),
 });
 
 /** Query parameter that restricts a result to one partner. */
 export const partnerFilter = {
   partnerId: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: ID_MAX, description: 'Those of this partner only' }),
+    Type.Integer({ minimum: 1, maximum: ID_MAX, description: 'Only items of this partner' }),
   ),
 };
 
@@ -170,7 +184,7 @@ export const partnerFilter = {
  * should avoid floating point.
  */
 export const amountText = (description: string) =>
-  Type.String({ description: `${description}; USD as a decimal string such as "12.5", not a number` });
+  Type.String({ description: `${description}; in USD, as a decimal string such as "12.5", not a number` });
 
 export const hex = (description: string, bytes = 32) =>
-  Type.String({ description: `${description}; ${bytes} bytes, lowercase hexadecimal` });
+  Type.String({ description: `${description}: ${bytes} bytes in lowercase hexadecimal` });

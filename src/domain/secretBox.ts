@@ -17,7 +17,7 @@ export const newBoxKey = (): string => randomBytes(32).toString('base64');
 
 export class UnknownKeyError extends Error {
   constructor(readonly keyId: string) {
-    super(`The secret is encrypted with key ${keyId}, which is not among the keys`);
+    super(`The secret is encrypted with key ${keyId}, which is not one of the configured keys`);
   }
 }
 
@@ -34,7 +34,7 @@ export class SecretBox {
   constructor(keys: readonly string[]) {
     const all = keys.map((text): [string, Buffer] => {
       const key = Buffer.from(text, 'base64');
-      if (key.length !== 32) throw new RangeError('A key is 32 bytes in base64');
+      if (key.length !== 32) throw new RangeError('An encryption key must have 32 bytes in base64');
       return [createHash('sha256').update(key).digest('hex').slice(0, 8), key];
     });
     this.#keys = new Map(all);

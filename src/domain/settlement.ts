@@ -151,86 +151,99 @@ export const SettlementGame = Type.Object({
   gameConfigId: Type.Integer(),
   configName: Type.String(),
   displayName: Type.String(),
-  gameType: extensible(GAME_TYPES, 'Kind of game'),
+  gameType: extensible(GAME_TYPES, 'Type of the game'),
   spins: Type.Integer({
-    description: 'Spins and blackjack rounds, at their deal; a round that was voided takes itself away again',
+    description:
+      'Number of spins and blackjack rounds. A round counts when it is dealt, and is subtracted again if it is voided',
   }),
   wageredUsd: usd('Sum of the wagers'),
   paidOutUsd: usd('Sum of the payouts'),
-  ggrUsd: usd('Wagered − paid out'),
+  ggrUsd: usd('Gross gaming revenue: wagered − paid out'),
   actualRtp: nullable(
     Type.Number({
-      description: 'Paid out / wagered, rounded half up to 6 decimals; null where nothing was wagered',
+      description: 'Paid out / wagered, rounded half up to 6 decimals; null if nothing was wagered',
     }),
   ),
   certifiedRtp: nullable(
     Type.Number({
       description:
-        "As the game's PAR sheet has it; of a raffle what its whole pool pays of what it takes, rounded likewise",
+        'Certified return to player: the value of the PAR sheet; for a raffle, the prizes of the whole pool divided by the price of all tickets, rounded like actualRtp',
     }),
   ),
   communityBonusUsd: Type.Optional(
-    usd('Shares of its communal progressive; not in `ggrUsd`. Absent in reports of versions up to 1.3.0'),
+    usd(
+      "Sum of the shares of the game's communal progressive, not included in `ggrUsd`. Absent in reports of versions up to 1.3.0",
+    ),
   ),
 });
 
 export const ReportStatus = choice(
   ['PENDING', 'GENERATED', 'ACKNOWLEDGED', 'DISPUTED'],
-  'PENDING: made before all of the day was in the ledger, of what was booked up to ledgerTo; the complete report follows as a revision of its own, also where this one was acknowledged or disputed',
+  'A PENDING report was made before all entries of the day were in the ledger, and covers the entries up to ledgerTo. The complete report follows as another revision, even if the PENDING one was acknowledged or disputed',
 );
 
 export const SettlementReport = Type.Object(
   {
     reportDate: Type.String({ description: 'UTC day, YYYY-MM-DD' }),
     reportStatus: ReportStatus,
-    revision: Type.Integer({ minimum: 1, description: 'From 1; what a revision says never changes' }),
+    revision: Type.Integer({
+      minimum: 1,
+      description: 'Number of the revision, from 1. The content of a revision never changes',
+    }),
     totalSpins: Type.Integer(),
     totalWageredUsd: usd('Sum of the wagers'),
     totalPaidOutUsd: usd('Sum of the payouts'),
     netPositionUsd: usd('Wagered − paid out'),
     ggrUsd: usd('Gross gaming revenue: wagered − paid out'),
     communityBonusUsd: usd(
-      'Sum of the shares of communal progressives that players got on the day; outside of ggrUsd',
+      'Sum of the shares of communal progressives that players got on that day, not included in ggrUsd',
     ),
-    adjustmentsUsd: usd('Sum of the adjustments that the operator booked to players; in no other total'),
+    adjustmentsUsd: usd(
+      'Sum of the adjustments of player balances by the operator, not included in any other total',
+    ),
     openRounds: Type.Optional(
       Type.Integer({
-        description: 'Blackjack rounds that were open at ledgerTo; absent in reports of versions up to 1.3.0',
+        description:
+          'Number of blackjack rounds that were open at ledgerTo; absent in reports of versions up to 1.3.0',
       }),
     ),
     logCheckpoint: Type.Optional(
       nullable(
         Type.String({
           description:
-            'The newest published checkpoint of the public log when the report was made, with the signatures of the log alone; null before there is one',
+            'Newest published checkpoint of the public log when the report was made, with only the signatures of the log; null if none had been published',
         }),
       ),
     ),
-    openWageredUsd: Type.Optional(usd('What was staked on them, which is in totalWageredUsd by its time')),
+    openWageredUsd: Type.Optional(
+      usd(
+        'Sum of the wagers of the open rounds (openRounds). Each wager is also in totalWageredUsd of the day on which it was made',
+      ),
+    ),
     gameBreakdown: Type.Array(SettlementGame, {
       description:
-        'Every game that the partner had on that day, by gameConfigId, played or not; no raffle that was closed before it',
+        'All games that the partner had on that day, in the order of gameConfigId. Games without spins are included; raffles that were closed before that day are not',
     }),
     ledgerFrom: Type.String({
       description:
-        'First ledger entry id that could be of the day (decimal). An id is milliseconds since the Unix epoch × 2^22, plus cell and sequence',
+        'Lowest ledger entry id that the day can have (decimal). An id is milliseconds since the Unix epoch × 2^22, plus cell and sequence number',
     }),
     ledgerTo: Type.String({
       description:
-        "The report covers the partner's ledger entries with ids from ledgerFrom up to, and without, this one: the first of the next day, or while PENDING the one after the last that was booked",
+        "The report covers the partner's ledger entries with ids from ledgerFrom up to, but not including, this id. It is the first id of the next day; in a PENDING report it follows the last committed entry",
     }),
     previousHash: nullable(
       hash(
-        "integrityHash of the partner's report before: of the newest day before this one that had a report when this was made, its newest revision; null for the first",
+        "integrityHash of the partner's previous report: the newest revision for the newest earlier day that had a report when this report was made; null for the first report",
       ),
     ),
     integrityHash: hash(
-      'SHA-256 of the canonical JSON (RFC 8785) of this object without integrityHash, reportStatus, acknowledgedAt, disputedAt and disputeReason',
+      'SHA-256 of the canonical JSON (RFC 8785) of this object without the members integrityHash, reportStatus, acknowledgedAt, disputedAt and disputeReason',
     ),
     generatedAt: timestamp(),
     acknowledgedAt: Type.Optional(timestamp()),
     disputedAt: Type.Optional(timestamp()),
     disputeReason: Type.Optional(Type.String()),
   },
-  { description: 'Amounts are exact, with at most 6 decimals' },
+  { description: 'Settlement report of a day. All amounts are exact, with at most 6 decimals' },
 );

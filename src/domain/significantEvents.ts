@@ -97,12 +97,18 @@ export const EventSeverity = choice(['INFO', 'WARNING', 'CRITICAL']);
 export const SignificantEvent = Type.Object({
   eventId: Type.String(),
   at: timestamp(),
-  type: Type.String({ description: 'The action of the audit log, or `spin.large_win`' }),
+  type: Type.String({ description: 'Action of the audit log, or `spin.large_win`' }),
   severity: EventSeverity,
-  actor: Type.String({ description: 'Who did it; `worker`: nobody' }),
-  subject: Type.String({ description: 'What it was done to, such as `game:7`' }),
-  partnerId: nullable(Type.Integer({ description: 'Whose the subject is; null: nobody’s' })),
+  actor: Type.String({
+    description: 'Name of the operator who caused the event, or `worker` if no operator caused it',
+  }),
+  subject: Type.String({ description: 'Object of the event, such as `game:7`' }),
+  partnerId: nullable(
+    Type.Integer({
+      description: 'Id of the partner to which the subject belongs; null if it belongs to no partner',
+    }),
+  ),
   data: Type.Unknown({
-    description: 'Of an action `before` and `after`; of a large win what its webhook says',
+    description: '`before` and `after` of an action, or the data of the webhook event of a large win',
   }),
 });

@@ -85,7 +85,7 @@ function networkOf(text: string): [ipaddr.IPv4 | ipaddr.IPv6, number] {
     const address = ipaddr.parse(text);
     return [address, address.kind() === 'ipv4' ? 32 : 128];
   } catch {
-    throw new Error(`must be a number of hops, or addresses and networks: «${text}» is neither`);
+    throw new Error(`must be a number of hops, or a list of addresses and networks, but has «${text}»`);
   }
 }
 

@@ -184,45 +184,50 @@ export const Webhook = Type.Object(webhookMembers);
 
 export const EndpointState = choice(
   ['ok', 'failing', 'inactive'],
-  'failing: the newest attempt failed; inactive: nothing is sent',
+  'failing: the last attempt failed; inactive: no events are sent',
 );
 
 export const EndpointHealth = Type.Object(
   {
     state: EndpointState,
-    reason: nullable(Type.String({ description: 'Why it is not ok' })),
+    reason: nullable(Type.String({ description: 'Reason why the state is not ok' })),
     failingSince: nullable(
-      Type.String({ format: 'date-time', description: 'Every attempt since then has failed' }),
+      Type.String({ format: 'date-time', description: 'Time since which every attempt has failed' }),
     ),
-    pending: Type.Integer({ description: 'Deliveries that wait, counted up to 10,000' }),
+    pending: Type.Integer({ description: 'Number of waiting deliveries, counted up to 10,000' }),
     restsUntil: nullable(
       Type.String({
         format: 'date-time',
-        description: 'No attempt begins before; null: nothing holds it back',
+        description: 'Time before which no attempt begins; null if attempts may begin now',
       }),
     ),
   },
-  { description: "How the webhook's receiver does" },
+  { description: "Health of the webhook's receiver" },
 );
 
 export const DeliveryStatus = choice(
   ['pending', 'delivered', 'failed'],
-  'pending: it is tried again; failed: no attempts are left',
+  'pending: at least one more attempt follows; failed: no attempts are left',
 );
 
 export const Delivery = Type.Object({
   id: Type.String(),
   event: Type.String(),
   status: DeliveryStatus,
-  attempts: Type.Integer({ description: 'Attempts whose result is known' }),
+  attempts: Type.Integer({ description: 'Number of attempts with a known result' }),
   maxAttempts: Type.Integer(),
   createdAt: timestamp(),
   lastAttemptAt: nullable(timestamp()),
   nextAttemptAt: nullable(
     Type.String({
       format: 'date-time',
-      description: 'No sooner; null: it has ended, or its webhook is inactive',
+      description:
+        'Earliest time of the next attempt; null if the delivery has ended or its webhook is inactive',
     }),
   ),
-  responseStatus: nullable(Type.Integer({ description: 'Of the last attempt; null: no answer' })),
+  responseStatus: nullable(
+    Type.Integer({
+      description: 'HTTP status of the response to the last attempt; null if there was no response',
+    }),
+  ),
 });

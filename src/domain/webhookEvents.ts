@@ -12,32 +12,36 @@ export const EVENT_TYPES = [
 
 const eventOf = <Data extends Type.TProperties>(event: string, data: Data) =>
   Type.Object({
-    id: Type.String({ description: 'The same in every attempt, and for every webhook' }),
+    id: Type.String({ description: 'Id of the event, the same in every attempt and for every webhook' }),
     event: Type.Literal(event),
     createdAt: timestamp(),
     partnerId: Type.Integer(),
     data: Type.Object(data),
-    test: Type.Optional(Type.Boolean({ description: 'True where `POST /webhooks/{id}/test` made it' })),
+    test: Type.Optional(Type.Boolean({ description: 'True if `POST /webhooks/{id}/test` made the event' })),
   });
 
 /** Schemas of the events sent to webhooks, by event type. */
 export const EVENTS = {
   'spin.large_win': eventOf('spin.large_win', {
-    spinId: Type.String({ description: 'Of a spin; of a blackjack round, its roundId' }),
-    roundId: Type.Optional(Type.String({ description: 'Of a blackjack round' })),
+    spinId: Type.String({ description: 'Id of the spin, or the roundId of the blackjack round' }),
+    roundId: Type.Optional(Type.String({ description: 'Id of the blackjack round; absent for a spin' })),
     gameId: Type.Integer(),
     playerId: Type.String(),
-    payoutUsd: usd("Above the partner's threshold"),
-    prizeTier: Type.Integer({ minimum: 0, maximum: 6, description: '0 of a blackjack round' }),
+    payoutUsd: usd("Payout of the spin or round, above the partner's threshold"),
+    prizeTier: Type.Integer({
+      minimum: 0,
+      maximum: 6,
+      description: 'Prize tier of the spin; 0 for a blackjack round',
+    }),
     requestId: Type.Optional(Type.String()),
     sandbox: SandboxMark,
   }),
   'settlement.report_ready': eventOf('settlement.report_ready', {
-    reportDate: Type.String({ description: 'YYYY-MM-DD' }),
+    reportDate: Type.String({ description: 'UTC day, YYYY-MM-DD' }),
     revision: Type.Integer(),
     integrityHash: Type.String(),
     totalSpins: Type.Integer(),
-    ggrUsd: usd('Wagered less paid out'),
+    ggrUsd: usd('Gross gaming revenue: wagered − paid out'),
   }),
   'block.low_reserve': eventOf('block.low_reserve', {
     gameId: Type.Integer(),
@@ -48,7 +52,7 @@ export const EVENTS = {
     keyId: Type.Integer(),
     name: nullable(Type.String()),
     expiresAt: timestamp(),
-    daysLeft: Type.Integer({ description: '30, 7 or 1' }),
+    daysLeft: Type.Integer({ description: 'Days until the key expires: 30, 7 or 1' }),
   }),
   'api.version.deprecated': eventOf('api.version.deprecated', {
     version: Type.String(),
@@ -61,12 +65,12 @@ export const EVENTS = {
 
 export const StatusOfGame = choice(
   ['ACTIVE', 'SUSPENDED', 'CLOSED', 'DEALING_OFF'],
-  '`DEALING_OFF`: a switch of the operator is off',
+  '`DEALING_OFF`: the operator has switched off dealing for this partner or for all games',
 );
 
 export const GameStatusReason = choice(
   ['OPERATOR', 'RESTORED', 'VOIDED', 'SOLD_OUT', 'SWITCH', 'PARTNER_SWITCH'],
-  'Why it stops or goes on; more may come',
+  'Reason why the game stopped or resumed. More values may be added',
 );
 
 /** Event that only the event feed contains. No webhook gets it. */

@@ -35,7 +35,7 @@ describe('prize files', () => {
       'f:7: prizeTier must be an integer',
     ]);
     expect(faults(`${PRIZES}A,1,1,6\nNo Win,1,1,6\n`)).toEqual([
-      'f:1: prizes have 12 tickets together, which is more than the poolSize, 10',
+      'f:1: prizes have 12 tickets in total, but poolSize is 10',
       'f:3: prizeName must not be «No Win»',
     ]);
     expect(faults(`${PRIZES}"A,1,1,1\n`)[0]).toMatch(/^f:\d: Quote Not Closed/);

@@ -254,7 +254,7 @@ describe('the list of faults of a PAR sheet', () => {
       body.symbols = new Array(500).fill(0);
     });
     expect(faults).toHaveLength(FAULTS_MAX);
-    expect(faults.at(-1)).toEqual({ path: '', message: 'and more' });
+    expect(faults.at(-1)).toEqual({ path: '', message: 'has more faults' });
   });
 });
 

@@ -43,7 +43,7 @@ export const ERROR_CATALOG = {
   'KS-4215': { status: 404, retry: 'never', message: "The resource is not found" },
   'KS-4216': { status: 400, retry: 'never', message: "The game type is not supported in the partner API" },
   'KS-4217': { status: 400, retry: 'never', message: "The webhook URL targets a disallowed destination" },
-  'KS-4218': { status: 410, retry: 'never', message: "The raffle is closed; it sells no ticket any more" },
+  'KS-4218': { status: 410, retry: 'never', message: "The raffle is closed and sells no more tickets" },
   'KS-4219': { status: 404, retry: 'never', message: "There is no proof of this outcome" },
   'KS-4220': { status: 400, retry: 'never', message: "The game is played through the blackjack round endpoints" },
   'KS-4221': { status: 404, retry: 'never', message: "The round is not found" },
@@ -55,8 +55,8 @@ export const ERROR_CATALOG = {
   'KS-4292': { status: 429, retry: 'later', message: "The API rate limit is exceeded" },
   'KS-4293': { status: 429, retry: 'later', message: "Too many failed authentications from this address" },
   'KS-4301': { status: 404, retry: 'never', message: "The settlement report is not found" },
-  'KS-4302': { status: 409, retry: 'never', message: "The settlement report is acknowledged already" },
-  'KS-4303': { status: 409, retry: 'never', message: "The settlement report is disputed already" },
+  'KS-4302': { status: 409, retry: 'never', message: "The settlement report is already acknowledged" },
+  'KS-4303': { status: 409, retry: 'never', message: "The settlement report is already disputed" },
   'KS-4304': { status: 409, retry: 'never', message: "The status of the settlement report does not allow this action" },
   'KS-4601': { status: 404, retry: 'never', message: "No communal progressive is configured for this game" },
   'KS-4602': { status: 409, retry: 'never', message: "The communal progressive is disabled for this game" },
@@ -75,7 +75,7 @@ export const ERROR_CATALOG = {
   'KS-5009': { status: 500, retry: 'later', message: "The settlement report could not be generated" },
   'KS-5010': { status: 500, retry: 'later', message: "The player could not be resolved" },
   'KS-5011': { status: 503, retry: 'new-request-id', message: "Funding is unavailable for the moment; the spin did not happen" },
-  'KS-5012': { status: 503, retry: 'new-request-id', message: "No outcome block is servable; the spin did not happen" },
+  'KS-5012': { status: 503, retry: 'new-request-id', message: "No outcome block is available; the spin did not happen" },
   'KS-5013': { status: 503, retry: 'later', message: "Dealing is switched off for the moment; nothing was dealt" },
 } as const satisfies Record<string, { status: number; retry: RetryClass; message: string }>;
 

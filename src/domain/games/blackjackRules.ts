@@ -7,23 +7,36 @@ import canonicalize from 'canonicalize';
 import { type Static, Type } from '#typebox';
 import { choice } from '../schema.js';
 
-export const BlackjackPays = choice(['3:2', '6:5'], 'What a natural pays');
+export const BlackjackPays = choice(['3:2', '6:5'], 'Payout of a natural in relation to the wager');
 
-export const DoubleOn = choice(['any2', '9-11'], 'On which two cards a hand may be doubled');
+export const DoubleOn = choice(
+  ['any2', '9-11'],
+  'First two cards on which a hand may be doubled: `any2` allows all, `9-11` only totals from 9 to 11',
+);
 
 /** Rules of a table. {@link DEFAULT_RULES} has the defaults. */
 export const BlackjackRules = Type.Object({
   decks: Type.Integer({ minimum: 1, maximum: 8, description: '6 where absent' }),
-  dealerHitsSoft17: Type.Boolean({ description: 'false where absent' }),
+  dealerHitsSoft17: Type.Boolean({ description: 'Whether the dealer hits a soft 17; default false' }),
   blackjackPays: BlackjackPays,
   doubleOn: DoubleOn,
-  doubleAfterSplit: Type.Boolean({ description: 'true where absent' }),
-  maxHands: Type.Integer({ minimum: 1, maximum: 4, description: '2 where absent; 1 allows no split' }),
-  resplitAces: Type.Boolean({ description: 'false where absent' }),
-  hitSplitAces: Type.Boolean({ description: 'false where absent' }),
-  peek: Type.Boolean({ description: 'The dealer looks for a natural first; true where absent' }),
-  insurance: Type.Boolean({ description: 'true where absent' }),
-  lateSurrender: Type.Boolean({ description: 'false where absent' }),
+  doubleAfterSplit: Type.Boolean({
+    description: 'Whether a hand may be doubled after a split; default true',
+  }),
+  maxHands: Type.Integer({
+    minimum: 1,
+    maximum: 4,
+    description: 'Maximum number of hands of a player after splits; 1 allows no split; default 2',
+  }),
+  resplitAces: Type.Boolean({ description: 'Whether aces may be split again; default false' }),
+  hitSplitAces: Type.Boolean({ description: 'Whether split aces may be hit; default false' }),
+  peek: Type.Boolean({
+    description: 'Whether the dealer checks for a natural before the player acts; default true',
+  }),
+  insurance: Type.Boolean({ description: 'Whether the player may take insurance; default true' }),
+  lateSurrender: Type.Boolean({
+    description: 'Whether the player may surrender after the dealer has checked for a natural; default false',
+  }),
 });
 
 export type BlackjackRules = Readonly<Static<typeof BlackjackRules>>;
@@ -73,7 +86,7 @@ export function checkRules(
     const allowed = Object.hasOwn(ALLOWED, name) ? ALLOWED[name as keyof BlackjackRules] : undefined;
     const path = `/rules/${name}`;
     if (allowed === undefined) {
-      faults.push({ path, message: 'is no rule of this game' });
+      faults.push({ path, message: 'is not a rule of this game' });
     } else if ('min' in allowed) {
       const { min, max } = allowed;
       if (!Number.isInteger(value) || (value as number) < min || (value as number) > max)

@@ -40,20 +40,29 @@ export interface PrizeTable {
 const PRIZES_MAX = 1000;
 
 export const RafflePrize = Type.Object({
-  prizeName: opaque('What it is called in the response of a spin; not «No Win»'),
+  prizeName: opaque('Name of the prize in the response to a spin; must not be «No Win»'),
   prizeTier: Type.Integer({ minimum: 1, maximum: 6 }),
-  valueUsd: usd('What it pays: above 0, with at most 6 decimals'),
-  count: Type.Integer({ minimum: 1, maximum: MAX_POOL_SIZE, description: 'Tickets that win it' }),
+  valueUsd: usd('Value of the prize: above 0, with at most 6 decimals'),
+  count: Type.Integer({
+    minimum: 1,
+    maximum: MAX_POOL_SIZE,
+    description: 'Number of tickets that win this prize',
+  }),
 });
 
 /** Prize table in USD, as it is sent, shown and sealed. */
 export const PrizeTableUsd = Type.Object({
-  ticketPriceUsd: usd('What a ticket costs: above 0, with at most 6 decimals'),
-  poolSize: Type.Integer({ minimum: 1, maximum: MAX_POOL_SIZE, description: 'Tickets in all' }),
+  ticketPriceUsd: usd('Price of a ticket: above 0, with at most 6 decimals'),
+  poolSize: Type.Integer({
+    minimum: 1,
+    maximum: MAX_POOL_SIZE,
+    description: 'Number of all tickets of the raffle',
+  }),
   prizes: Type.Array(RafflePrize, {
     minItems: 1,
     maxItems: PRIZES_MAX,
-    description: 'The certified prize table; its counts sum to poolSize at the most, no-win tickets fill up',
+    description:
+      'Certified prize table. The counts may sum to at most poolSize; all other tickets win nothing',
   }),
 });
 
@@ -81,14 +90,14 @@ export function checkPrizeTable(sent: PrizeTableUsd): { table: PrizeTable } | { 
   });
   const limit = `must be at most ${microsToUsdText(MAX_FUND_MICROS)} USD`;
   const paid = prizes.reduce((sum, { valueMicros, count }) => sum + BigInt(valueMicros) * BigInt(count), 0n);
-  if (paid > MAX_FUND_MICROS) faults.push({ path: '/prizes', message: `all together ${limit}` });
+  if (paid > MAX_FUND_MICROS) faults.push({ path: '/prizes', message: `${limit} for all prizes together` });
   if (BigInt(ticketPriceMicros) * BigInt(poolSize) > MAX_FUND_MICROS) {
-    faults.push({ path: '/ticketPriceUsd', message: `of all tickets together ${limit}` });
+    faults.push({ path: '/ticketPriceUsd', message: `${limit} for all tickets together` });
   }
   if (winning > poolSize) {
     faults.push({
       path: '/prizes',
-      message: `have ${winning} tickets together, which is more than the poolSize, ${poolSize}`,
+      message: `have ${winning} tickets in total, but poolSize is ${poolSize}`,
     });
   }
   return faults.length > 0 ? { faults } : { table: { ticketPriceMicros, poolSize, prizes } };
@@ -116,7 +125,7 @@ export function prizeTableText({ ticketPriceUsd, poolSize, prizes }: PrizeTableU
 /** Converts a validated table from USD to micro-USD. @throws RangeError if the table has faults */
 export function readPrizeTable(table: PrizeTableUsd): PrizeTable {
   const read = checkPrizeTable(table);
-  if ('faults' in read) throw new RangeError(`The prize table is wrong: ${JSON.stringify(read.faults)}`);
+  if ('faults' in read) throw new RangeError(`The prize table is invalid: ${JSON.stringify(read.faults)}`);
   return read.table;
 }
 

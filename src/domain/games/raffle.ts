@@ -7,7 +7,7 @@ import type { KindOfGame, PoolFacts } from './kindOfGame.js';
 import { poolRtp, readPrizeTable, renderPrizeTable } from './prizeTable.js';
 
 function required(pool: PoolFacts | undefined): PoolFacts {
-  if (pool === undefined) throw new Error('A raffle has no pool');
+  if (pool === undefined) throw new Error('The raffle has no pool');
   return pool;
 }
 
@@ -16,7 +16,7 @@ export const RAFFLE: KindOfGame = {
   registeredBy: 'operator',
   outcomeSource: {
     form: 'pool',
-    refusesBlocks: 'is a raffle: its outcomes are one sealed pool',
+    refusesBlocks: 'is a raffle, which has one sealed pool instead of blocks',
     // A player sees a ticket only after its commit, so all tickets that are not committed can still be sold.
     resumesAt: (_leasedTo, bookedTo) => bookedTo,
   },

@@ -110,7 +110,8 @@ export function poolCommitment({ gameId, table, seed, nonce, order }: SealedPool
  * undefined.
  */
 export function countFault({ poolSize, prizes }: PrizeTableUsd, order: Uint16Array): string | undefined {
-  if (order.length !== poolSize) return `the order has ${order.length} tickets, the table ${poolSize}`;
+  if (order.length !== poolSize)
+    return `the order has ${order.length} tickets, but the prize table has ${poolSize}`;
   const counts = new Uint32Array(65_536);
   for (let i = 0; i < order.length; i++) counts[order[i]!]!++;
   const winning = prizes.reduce((sum, { count }) => sum + count, 0);
@@ -118,7 +119,7 @@ export function countFault({ poolSize, prizes }: PrizeTableUsd, order: Uint16Arr
   for (const [code, count] of expected.entries()) {
     if (counts[code] !== count) {
       const name = code === 0 ? NO_WIN : prizes[code - 1]!.prizeName;
-      return `«${name}» (code ${code}) is on ${counts[code]} tickets, the table says ${count}`;
+      return `«${name}» (code ${code}) is on ${counts[code]} tickets, but the prize table has ${count}`;
     }
   }
   return undefined;
@@ -142,7 +143,7 @@ export function poolFaults(pool: RevealedPool): string[] {
   const faults: string[] = [];
   if (seed.length !== SEED_BYTES) faults.push(`the seed has ${seed.length} bytes, not ${SEED_BYTES}`);
   if (nonce.length !== NONCE_BYTES) faults.push(`the nonce has ${nonce.length} bytes, not ${NONCE_BYTES}`);
-  if (order.length % 2 !== 0) faults.push('the order has half a ticket');
+  if (order.length % 2 !== 0) faults.push('the order ends in the middle of a ticket');
   const checked = checkPrizeTable(table);
   if ('faults' in checked) faults.push(...checked.faults.map(({ path, message }) => `${path} ${message}`));
   if (faults.length > 0) return faults;
@@ -151,13 +152,13 @@ export function poolFaults(pool: RevealedPool): string[] {
   if (wrongCount !== undefined) faults.push(wrongCount);
   const committed = poolCommitment({ gameId: gameConfigId, table, seed, nonce, order }).toString('hex');
   if (committed !== pool.poolCommitment) {
-    faults.push(`the commitment of these members is ${committed}, not ${pool.poolCommitment}`);
+    faults.push(`the commitment computed from this pool is ${committed}, not ${pool.poolCommitment}`);
   }
   const shuffled = shufflePool(table, seed);
   const place = shuffled.findIndex((code, i) => code !== tickets[i]);
   if (place >= 0) {
     faults.push(
-      `the seed gives another order: place ${place} has code ${shuffled[place]}, not ${tickets[place]}`,
+      `place ${place} has code ${shuffled[place]} in the order computed from the seed, not ${tickets[place]}`,
     );
   }
   return faults;
@@ -172,11 +173,15 @@ export const PoolPrize = Type.Object({
 
 export const PoolReveal = Type.Object(
   {
-    seed: Type.String({ description: 'Hexadecimal, 32 bytes: the key of the shuffle' }),
+    seed: Type.String({ description: 'Key of the shuffle: 32 bytes in hexadecimal' }),
     nonce: Type.String({ description: 'Hexadecimal, 32 bytes' }),
     order: Type.String({
-      description: 'Base64: the ticket codes as they were dealt, 16 bits each, little endian',
+      description:
+        'Ticket codes in the order in which they are dealt: 16 bits each, little endian, in base64',
     }),
   },
-  { description: 'Null until the last ticket is sold, or the raffle is voided and its last ticket booked' },
+  {
+    description:
+      'Null until the last ticket is sold. If the raffle is voided, null until its last sold ticket is committed',
+  },
 );

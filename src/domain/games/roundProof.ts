@@ -48,7 +48,7 @@ export function roundFaults(round: EndedRound): string[] {
   );
   if (committed !== round.shoe.commitment)
     faults.push(
-      `the commitment of game, index, rules and seed is ${committed}, not ${round.shoe.commitment}`,
+      `the commitment computed from game, index, rules and seed is ${committed}, not ${round.shoe.commitment}`,
     );
   return [...faults, ...playFaults(round, rules, seed)];
 }
@@ -57,9 +57,9 @@ const MOVES: readonly string[] = [...ACTIONS, 'timeout'];
 
 function playFaults(round: EndedRound, rules: BlackjackRules, seed: Buffer): string[] {
   const wagerMicros = usdToMicros(round.table.wagerUsd);
-  if (wagerMicros === undefined) return ['/table/wagerUsd is no amount in micro-USD'];
+  if (wagerMicros === undefined) return ['/table/wagerUsd is not a whole number of micro-USD'];
   const unknown = round.actions.find((action) => !MOVES.includes(action));
-  if (unknown !== undefined) return [`«${unknown}» is no action`];
+  if (unknown !== undefined) return [`«${unknown}» is not an action`];
   const entries = round.actions.length + 1 + (round.status === 'VOIDED' ? 1 : 0);
   const record: RoundRecord = {
     gameId: round.gameId,
@@ -78,13 +78,14 @@ function playFaults(round: EndedRound, rules: BlackjackRules, seed: Buffer): str
   const table = { wagerMicros, rules, rulesHash: rulesHash(rules), roundTimeoutSeconds: 0 };
   try {
     const played = viewRound(table, record, seed, round.roundId);
-    if (played.status !== round.status) return [`the actions lead to ${played.status}, not ${round.status}`];
+    if (played.status !== round.status)
+      return [`the actions lead to the status ${played.status}, not ${round.status}`];
     const shown = round as unknown as Record<string, unknown>;
     return PROVEN.filter((name) => JSON.stringify(played[name]) !== JSON.stringify(shown[name])).map(
       (name) => `${name} is ${JSON.stringify(played[name])}, not ${JSON.stringify(shown[name])}`,
     );
   } catch (error) {
-    if (error instanceof IllegalActionError) return [`the actions can't be played: ${error.message}`];
+    if (error instanceof IllegalActionError) return [`the actions can't be played, because ${error.message}`];
     throw error;
   }
 }

@@ -148,7 +148,7 @@ export function blockPath(
 ): Buffer[] {
   for (const [name, { length }] of Object.entries(keptFor(place, count)))
     if (kept[name as keyof KeptParts].length !== length)
-      throw new RangeError(`The tree is not one of ${count} leaves`);
+      throw new RangeError(`The stored hashes do not belong to a tree of ${count} leaves`);
   const ownRun = Math.floor(place / HIGH.leaves);
   const read: ReadHash = (level, index) => {
     const first = index * 2 ** level;

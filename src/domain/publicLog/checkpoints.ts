@@ -25,7 +25,7 @@ export function parseCheckpoint(text: string): Checkpoint {
   const size = fromDecimal(decimal);
   const root = fromBase64(encoded);
   if (origin === '' || size === undefined || root?.length !== HASH_BYTES || !text.endsWith('\n')) {
-    throw new NoteError('The text is not a checkpoint: an origin, a size and a root, one line each');
+    throw new NoteError('A checkpoint must have an origin, a size and a root, each on its own line');
   }
   return { origin, size, root };
 }
@@ -60,7 +60,7 @@ export function parseTlogProof(text: string): TlogProof & { readonly note: Note 
   const index = place.startsWith('index ') ? fromDecimal(place.slice('index '.length)) : undefined;
   const path = hashesOf(lines);
   if (head !== PROOF_HEAD || index === undefined || path === undefined) {
-    throw new NoteError(`The text is not a proof as ${PROOF_HEAD} has it`);
+    throw new NoteError(`The text is not a valid proof in the format ${PROOF_HEAD}`);
   }
   const checkpoint = text.slice(end + 2);
   return { index, path, checkpoint, note: parseNote(checkpoint) };

@@ -75,10 +75,10 @@ export function leafNonces(key: Buffer, count: number, first = 0): Buffer {
 export const secretHash = (nonce: Buffer, seed: Buffer): Buffer => sha256(SECRET, nonce, seed);
 
 export const ProvenOutcome = Type.Object({
-  index: Type.Integer({ description: 'Place among all outcomes of the game' }),
+  index: Type.Integer({ description: 'Index of the outcome in the sequence of its game' }),
   code: Type.Integer({
     description:
-      'Place of the combination in the PAR sheet, from 0; of a ticket 0 for none, n for the n-th prize',
+      'For a spin: index of the combination in the PAR sheet, from 0. For a raffle ticket: 0 for no win, n for the n-th prize',
   }),
-  nonce: hex('What hides the outcome until it is shown'),
+  nonce: hex('Nonce that hides the outcome until it is revealed'),
 });

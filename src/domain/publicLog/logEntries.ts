@@ -110,7 +110,9 @@ export class LabelScan {
     if (number === undefined) return;
     const before = this.#found.get(number);
     if (before !== undefined) {
-      this.#faults.push(`number ${number} is logged twice, at ${before} and ${logIndex}`);
+      this.#faults.push(
+        `entry number ${number} is in the log twice, at the indices ${before} and ${logIndex}`,
+      );
       return;
     }
     this.#found.set(number, logIndex);
@@ -122,7 +124,7 @@ export class LabelScan {
   result(): { readonly places: ReadonlyMap<number, number>; readonly faults: readonly string[] } {
     const faults = [...this.#faults];
     for (let number = 0; number <= this.#highest; number++) {
-      if (!this.#found.has(number)) faults.push(`number ${number} is not logged`);
+      if (!this.#found.has(number)) faults.push(`entry number ${number} is not in the log`);
     }
     return { places: this.#found, faults };
   }

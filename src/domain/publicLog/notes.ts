@@ -64,7 +64,7 @@ const privateKeyOf = (seed: Buffer): KeyObject =>
 
 /** Creates a signer. @param seed 32 bytes @throws NoteError if the name is not valid */
 export function signerOf(name: string, algorithm: Algorithm, seed: Buffer): Signer {
-  if (!NAME.test(name)) throw new NoteError(`«${name}» is no name of a key`);
+  if (!NAME.test(name)) throw new NoteError(`«${name}» is not a valid name of a key`);
   const publicKey = createPublicKey(privateKeyOf(seed))
     .export({ format: 'der', type: 'spki' })
     .subarray(SPKI.length);
@@ -88,7 +88,7 @@ function parseKey(text: string): { name: string; keyId: string; algorithm: Algor
   const typed = fromBase64(encoded);
   const algorithm = algorithmOf(typed?.[0]);
   if (!NAME.test(name) || fromHex(keyId, ID_BYTES) === undefined)
-    throw new NoteError('A key is NAME+KEYID+KEY');
+    throw new NoteError('A key must have the form NAME+KEYID+KEY');
   if (typed === undefined || algorithm === undefined || typed.length !== 1 + KEY_BYTES) {
     throw new NoteError(`The key of ${name} is not an Ed25519 key of a log (0x01) or a witness (0x04)`);
   }
@@ -102,7 +102,7 @@ function parseKey(text: string): { name: string; keyId: string; algorithm: Algor
 export function parseVkey(text: string): Verifier {
   const { name, keyId, algorithm, key } = parseKey(text);
   if (keyIdOf(name, Buffer.concat([Buffer.of(ALGORITHMS[algorithm]), key])) !== keyId) {
-    throw new NoteError(`The key id ${keyId} of ${name} is not that of the key`);
+    throw new NoteError(`The key id ${keyId} of ${name} does not match the key`);
   }
   return { name, keyId, algorithm, publicKey: key };
 }
@@ -112,10 +112,10 @@ export function parseVkey(text: string): Verifier {
  * message contains nothing of the key
  */
 export function parseSignerKey(text: string): Signer {
-  if (!text.startsWith(SIGNER_START)) throw new NoteError(`A signer key begins with ${SIGNER_START}`);
+  if (!text.startsWith(SIGNER_START)) throw new NoteError(`A signer key must begin with ${SIGNER_START}`);
   const { name, keyId, algorithm, key } = parseKey(text.slice(SIGNER_START.length));
   const signer = signerOf(name, algorithm, key);
-  if (signer.keyId !== keyId) throw new NoteError(`The key id ${keyId} of ${name} is not that of the key`);
+  if (signer.keyId !== keyId) throw new NoteError(`The key id ${keyId} of ${name} does not match the key`);
   return signer;
 }
 
@@ -127,7 +127,7 @@ function parseLine(line: string): SignatureLine {
   const [, name = '', encoded = ''] = /^— (\S+) (\S+)$/u.exec(line) ?? [];
   const bytes = fromBase64(encoded);
   if (!NAME.test(name) || bytes === undefined || bytes.length <= ID_BYTES) {
-    throw new NoteError('A signature line is not as it must be');
+    throw new NoteError('A signature line is malformed');
   }
   return { name, keyId: bytes.toString('hex', 0, ID_BYTES), signature: bytes.subarray(ID_BYTES) };
 }
@@ -136,16 +136,16 @@ function parseLine(line: string): SignatureLine {
  * Parses signature lines without a note, as a witness answers. @throws NoteError if the lines are not valid
  */
 export function parseLines(text: string): SignatureLine[] {
-  if (!text.endsWith('\n')) throw new NoteError('The signature lines do not end with a line end');
+  if (!text.endsWith('\n')) throw new NoteError('The last signature line must end with a newline');
   const lines = text.slice(0, -1).split('\n');
-  if (lines.length > LINES_MAX) throw new NoteError(`There are more than ${LINES_MAX} signature lines`);
+  if (lines.length > LINES_MAX) throw new NoteError(`The note has more than ${LINES_MAX} signature lines`);
   return lines.map(parseLine);
 }
 
 /** Parses a note without verifying it. @throws NoteError if the text is not a note */
 export function parseNote(note: string): Note {
   if (note.length > NOTE_MAX || hasControls(note))
-    throw new NoteError('The note is too long or no plain text');
+    throw new NoteError('The note is too long or is not plain text');
   const at = note.lastIndexOf('\n\n');
   if (at < 0) throw new NoteError('The note has no signatures');
   return { text: note.slice(0, at + 1), lines: parseLines(note.slice(at + 2)) };
@@ -206,7 +206,7 @@ export function signersOf<K extends Verifier>({ text, lines }: Note, keys: reado
   const signed = keys.filter((key) => {
     const own = lines.filter((line) => isOf(line, key));
     if (own.some((line) => !isSigned(text, line, key))) {
-      throw new NoteError(`The signature of ${key.name} (${key.keyId}) is wrong`);
+      throw new NoteError(`The signature of ${key.name} (${key.keyId}) is invalid`);
     }
     return own.length > 0;
   });

@@ -47,7 +47,10 @@ export function openedText(opening: Opening): string {
 }
 
 function needed(bytes: Buffer | null, { gameId, number }: Opening): Buffer {
-  if (bytes === null) throw new Error(`Entry ${number} of game ${gameId} lacks a part of its block`);
+  if (bytes === null)
+    throw new Error(
+      `Entry ${number} of game ${gameId} can't be opened, because a part of its block is missing`,
+    );
   return bytes;
 }
 

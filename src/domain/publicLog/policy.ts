@@ -49,7 +49,7 @@ export class Policy {
       const words = line.trim().split(/[ \t]+/);
       if (words[0] !== '' && !words[0]!.startsWith('#')) this.#read(at + 1, words);
     });
-    if (this.#quorum === undefined) throw new PolicyError(0, 'has no line quorum');
+    if (this.#quorum === undefined) throw new PolicyError(0, 'has no quorum line');
   }
 
   #read(line: number, [word, ...rest]: string[]): void {
@@ -57,7 +57,8 @@ export class Policy {
     else if (word === 'witness') this.#readWitness(line, rest);
     else if (word === 'group') this.#readGroup(line, rest);
     else if (word === 'quorum') this.#readQuorum(line, rest);
-    else throw new PolicyError(line, `begins with «${word}»: log, witness, group and quorum are known`);
+    else
+      throw new PolicyError(line, `begins with «${word}», but must begin with log, witness, group or quorum`);
     if (word !== 'log') this.#rules.push([word, ...rest].join(' '));
   }
 
@@ -74,70 +75,75 @@ export class Policy {
     try {
       key = parseVkey(vkey);
     } catch (error) {
-      throw new PolicyError(line, `has a wrong key: ${(error as Error).message}`);
+      throw new PolicyError(line, `has an invalid key. ${(error as Error).message}`);
     }
     if (key.algorithm === algorithm) return key;
-    throw new PolicyError(line, `has a key of a ${key.algorithm} where one of a ${algorithm} belongs`);
+    throw new PolicyError(line, `has the key of a ${key.algorithm}, but needs the key of a ${algorithm}`);
   }
 
   #url(line: number, url: string | undefined): string | undefined {
     if (url !== undefined && !(URL.canParse(url) && /^https?:$/.test(new URL(url).protocol))) {
-      throw new PolicyError(line, `has a wrong address «${url}»`);
+      throw new PolicyError(line, `has the address «${url}», which is not an http or https URL`);
     }
     return url?.replace(/\/+$/, '');
   }
 
   #readLog(line: number, [vkey, url, ...more]: string[]): void {
-    if (vkey === undefined || more.length > 0) throw new PolicyError(line, 'is not: log VKEY [URL]');
+    if (vkey === undefined || more.length > 0)
+      throw new PolicyError(line, 'must have the form: log VKEY [URL]');
     this.logs.push({ ...this.#key(line, vkey, 'log'), url: this.#url(line, url) });
   }
 
   #newName(line: number, name: string): void {
-    if (!NAME.test(name) || name === 'none') throw new PolicyError(line, `has a wrong name «${name}»`);
+    if (!NAME.test(name) || name === 'none') throw new PolicyError(line, `has the invalid name «${name}»`);
     if (this.#groups.has(name) || this.witnesses.some(({ label }) => label === name)) {
-      throw new PolicyError(line, `gives the name ${name} a second time`);
+      throw new PolicyError(line, `defines the name ${name} a second time`);
     }
   }
 
   #readWitness(line: number, [label, vkey, url, ...more]: string[]): void {
     if (label === undefined || vkey === undefined || more.length > 0) {
-      throw new PolicyError(line, 'is not: witness NAME VKEY [URL]');
+      throw new PolicyError(line, 'must have the form: witness NAME VKEY [URL]');
     }
     this.#newName(line, label);
     const key = this.#key(line, vkey, 'witness');
     if (this.witnesses.some(({ publicKey }) => publicKey.equals(key.publicKey))) {
-      throw new PolicyError(line, 'has the key of a witness above');
+      throw new PolicyError(line, 'has the same key as an earlier witness');
     }
     this.witnesses.push({ ...key, label, url: this.#url(line, url), line });
   }
 
   #readGroup(line: number, [name, count, ...members]: string[]): void {
     if (name === undefined || count === undefined || members.length === 0) {
-      throw new PolicyError(line, 'is not: group NAME any|all|N MEMBER...');
+      throw new PolicyError(line, 'must have the form: group NAME any|all|N MEMBER...');
     }
     this.#newName(line, name);
     const isTaken = (member: string): boolean =>
       [...this.#groups.values()].some((group) => group.members.includes(member));
     members.forEach((member, at) => {
       const isKnown = this.#groups.has(member) || this.witnesses.some(({ label }) => label === member);
-      if (!isKnown) throw new PolicyError(line, `names «${member}», which is not above it`);
+      if (!isKnown) throw new PolicyError(line, `refers to «${member}», which no earlier line defines`);
       if (members.indexOf(member) !== at || isTaken(member)) {
-        throw new PolicyError(line, `has ${member}, which is in a group already`);
+        throw new PolicyError(line, `has the member ${member}, which is already in a group`);
       }
     });
     const threshold = count === 'any' ? 1 : count === 'all' ? members.length : fromDecimal(count);
     if (threshold === undefined || threshold < 1 || threshold > members.length) {
-      throw new PolicyError(line, `asks for «${count}» of ${members.length}`);
+      throw new PolicyError(
+        line,
+        `has the threshold «${count}», which must be any, all or a number from 1 to ${members.length}`,
+      );
     }
     this.#groups.set(name, { threshold, members });
   }
 
   #readQuorum(line: number, [name, ...more]: string[]): void {
-    if (name === undefined || more.length > 0) throw new PolicyError(line, 'is not: quorum NAME|none');
-    if (this.#quorum !== undefined) throw new PolicyError(line, 'is a second quorum');
+    if (name === undefined || more.length > 0)
+      throw new PolicyError(line, 'must have the form: quorum NAME|none');
+    if (this.#quorum !== undefined) throw new PolicyError(line, 'is a second quorum line');
     const isKnown =
       name === 'none' || this.#groups.has(name) || this.witnesses.some(({ label }) => label === name);
-    if (!isKnown) throw new PolicyError(line, `names «${name}», which is not above it`);
+    if (!isKnown) throw new PolicyError(line, `refers to «${name}», which no earlier line defines`);
     this.#quorum = name;
   }
 

@@ -30,7 +30,7 @@ export function parseSubmission(text: string): Submission & { readonly parsed: N
   const old = first.startsWith('old ') ? fromDecimal(first.slice('old '.length)) : undefined;
   const proof = lines.map(fromBase64);
   if (old === undefined || lines.length > PROOF_MAX || proof.some((hash) => hash?.length !== HASH_BYTES)) {
-    throw new NoteError('The body is not an old size, at most 63 hashes, an empty line and a checkpoint');
+    throw new NoteError('The body must have an old size, at most 63 hashes, an empty line and a checkpoint');
   }
   const note = text.slice(end + 2);
   return { old, proof: proof as Buffer[], note, parsed: parseNote(note) };
@@ -60,10 +60,12 @@ const refusal = (status: WitnessRefusal['status'], problem: string, isFork = fal
 
 /** Returns the log's keys that signed the note, or the reason for a refusal. */
 function opened(note: Note, keys: readonly Verifier[]): { signers: Verifier[] } | WitnessRefusal {
-  if (keys.length === 0) return refusal(404, 'the log is unknown');
+  if (keys.length === 0) return refusal(404, 'this witness does not know the log');
   try {
     const signers = signersOf(note, keys);
-    return signers.length === 0 ? refusal(403, 'no known key of the log signed it') : { signers };
+    return signers.length === 0
+      ? refusal(403, 'the checkpoint has no signature by a known key of the log')
+      : { signers };
   } catch (error) {
     if (error instanceof NoteError) return refusal(403, error.message);
     throw error;
@@ -76,15 +78,17 @@ function inconsistency(
   { size, root }: Checkpoint,
   newest: Checkpoint | undefined,
 ): WitnessRefusal | undefined {
-  if (size === 0 && !root.equals(EMPTY_ROOT)) return refusal(422, 'the root of no records is another');
+  if (size === 0 && !root.equals(EMPTY_ROOT)) return refusal(422, 'the root is not the root of an empty log');
   if (old === 0)
-    return proof.length === 0
-      ? undefined
-      : refusal(422, 'nothing is proven of no records, and a proof is sent');
+    return proof.length === 0 ? undefined : refusal(422, 'the proof must be empty if the old size is 0');
   const older = newest!;
   if (isConsistent(older, { size, root }, proof)) return undefined;
   const isFork = older.size === size && !older.root.equals(root);
-  return refusal(422, 'the proof does not show that the tree contains the one seen before', isFork);
+  return refusal(
+    422,
+    'the proof does not show that the tree contains the tree of the last cosigned checkpoint',
+    isFork,
+  );
 }
 
 /**
@@ -100,7 +104,9 @@ export function judgeSubmission(
   const { keys, newest } = log(checkpoint.origin);
   const found = opened(submission.parsed, keys);
   if ('status' in found) return found;
-  if (submission.old > checkpoint.size) return refusal(400, 'the old size is above the checkpoint');
-  if (submission.old !== (newest?.size ?? 0)) return refusal(409, 'the old size is another');
+  if (submission.old > checkpoint.size)
+    return refusal(400, 'the old size is above the size of the checkpoint');
+  if (submission.old !== (newest?.size ?? 0))
+    return refusal(409, 'the old size is not the size of the last cosigned checkpoint');
   return inconsistency(submission, checkpoint, newest) ?? { checkpoint, signers: found.signers };
 }

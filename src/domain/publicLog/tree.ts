@@ -64,7 +64,7 @@ export const rootOf = (size: number, read: ReadHash): Buffer => rangeHash([0, si
  * if there is no such leaf
  */
 function inclusionRanges(index: number, size: number): Range[] {
-  if (!(index >= 0 && index < size)) throw new RangeError(`There is no leaf ${index} of ${size}`);
+  if (!(index >= 0 && index < size)) throw new RangeError(`A tree of ${size} leaves has no leaf ${index}`);
   const ranges: Range[] = [];
   for (let from = 0, to = size; to - from > 1; ) {
     const middle = from + split(to - from);
@@ -84,7 +84,8 @@ function inclusionRanges(index: number, size: number): Range[] {
  * ≤ size
  */
 function consistencyRanges(old: number, size: number): Range[] {
-  if (!(old > 0 && old <= size)) throw new RangeError(`No tree of ${size} contains one of ${old}`);
+  if (!(old > 0 && old <= size))
+    throw new RangeError(`A tree of ${size} leaves does not contain a tree of ${old} leaves`);
   const ranges: Range[] = [];
   let from = 0;
   let to = size;

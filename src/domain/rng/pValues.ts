@@ -33,7 +33,8 @@ export function logGamma(x: number): number {
  * 0.
  */
 export function incompleteGamma(a: number, x: number): { p: number; q: number } {
-  if (!(a >= 0.5) || !(x >= 0)) throw new RangeError(`no incomplete gamma function of ${a}, ${x}`);
+  if (!(a >= 0.5) || !(x >= 0))
+    throw new RangeError(`the incomplete gamma function is not defined for ${a}, ${x}`);
   if (x === 0) return { p: 0, q: 1 };
   const factor = Math.exp(a * Math.log(x) - x - logGamma(a));
   if (x < a + 1) {

@@ -171,17 +171,17 @@ describe('witness policies', () => {
 
   test.each([
     ['frog', 'Line 6 of the policy begins with «frog»'],
-    [`witness a ${vkeyOf(witnesses[0]!)}`, 'Line 6 of the policy gives the name a a second time'],
-    [`witness d ${vkeyOf(witnesses[0]!)}`, 'Line 6 of the policy has the key of a witness above'],
-    [`witness d ${vectors.log.vkey}`, 'Line 6 of the policy has a key of a log'],
-    [`log ${vectors.witness.vkey}`, 'Line 6 of the policy has a key of a witness'],
-    ['log x', 'Line 6 of the policy has a wrong key'],
-    ['group g 3 a b', 'Line 6 of the policy asks for «3» of 2'],
-    ['group g 1 d', 'Line 6 of the policy names «d»'],
-    ['group g 1 a a', 'Line 6 of the policy has a, which is in a group already'],
-    ['quorum d', 'Line 6 of the policy names «d»'],
-    ['quorum none\nquorum none', 'Line 7 of the policy is a second quorum'],
-    ['', 'The policy has no line quorum'],
+    [`witness a ${vkeyOf(witnesses[0]!)}`, 'Line 6 of the policy defines the name a a second time'],
+    [`witness d ${vkeyOf(witnesses[0]!)}`, 'Line 6 of the policy has the same key as an earlier witness'],
+    [`witness d ${vectors.log.vkey}`, 'Line 6 of the policy has the key of a log'],
+    [`log ${vectors.witness.vkey}`, 'Line 6 of the policy has the key of a witness'],
+    ['log x', 'Line 6 of the policy has an invalid key'],
+    ['group g 3 a b', 'Line 6 of the policy has the threshold «3»'],
+    ['group g 1 d', 'Line 6 of the policy refers to «d»'],
+    ['group g 1 a a', 'Line 6 of the policy has the member a, which is already in a group'],
+    ['quorum d', 'Line 6 of the policy refers to «d»'],
+    ['quorum none\nquorum none', 'Line 7 of the policy is a second quorum line'],
+    ['', 'The policy has no quorum line'],
   ])('refuses a witness policy with the line %s', (line, message) => {
     expect(() => new Policy([...lines, line].join('\n'))).toThrow(message);
   });
@@ -211,8 +211,8 @@ describe("scanning the log for a game's labels", () => {
 
   test('reports which numbers of a game are missing from the log, and which are logged twice', () => {
     expect(scanned(record(0), record(2), record(0)).faults).toEqual([
-      'number 0 is logged twice, at 0 and 2',
-      'number 1 is not logged',
+      'entry number 0 is in the log twice, at the indices 0 and 2',
+      'entry number 1 is not in the log',
     ]);
   });
 });

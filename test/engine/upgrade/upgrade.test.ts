@@ -135,7 +135,7 @@ test('after a finished upgrade, a process of the older version deals nothing, an
   // A worker of the newer version would set this format on the cell.
   await redis.hset(cellKey(0), 'format', NEXT);
   expect((await spin()).body).toMatchObject({ errorCode: 'KS-5002' });
-  const reason = `This version reads data up to format ${FORMATS.newest}, and these are in format ${NEXT}`;
+  const reason = `This version reads data up to format ${FORMATS.newest}, but an upgrade was finished and the data has format ${NEXT}`;
   const ready = async () => (await service.request('GET', '/readyz')).text;
   await until(async () => (await ready()).includes(reason), 'it is not ready');
   expect(service.lines.map(({ msg }) => msg)).toContain(
