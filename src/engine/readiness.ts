@@ -76,17 +76,17 @@ export async function readiness(
   const explained = new Set<number>();
   const unserved = new Set<number>();
   if (recoveries.status === 'rejected' || halts.status === 'rejected' || obstacles.status === 'rejected') {
-    missing.push('Postgres does not answer');
+    missing.push('Postgres does not respond');
   } else {
     for (const { cell, reason } of halts.value) {
       explained.add(cell);
-      halted.push(`The ledger of cell ${cell} is halted: ${reason}`);
+      halted.push(`Cell ${cell} is halted: ${reason}`);
     }
     for (const cell of obstacles.value.lacking) {
       explained.add(cell);
       unserved.add(cell);
       ofCells.push(
-        `Redis lacks entries of cell ${cell} that were answered, it is an older copy: the cell is rebuilt`,
+        `Redis has an older copy of cell ${cell}, which lacks answered entries. The cell is being rebuilt`,
       );
     }
     for (const { cell, step, players, requests, startedAt } of recoveries.value) {
@@ -105,16 +105,16 @@ export async function readiness(
   for (const cell of [...closed, ...away]) unserved.add(cell);
   if (away.length > 0) {
     const isAll = away.length === catalog.epochs.size;
-    ofCells.push(isAll ? 'Redis does not answer' : `Redis does not answer for cells ${away.join(', ')}`);
+    ofCells.push(isAll ? 'Redis does not respond' : `Redis does not respond for cells ${away.join(', ')}`);
   }
   const others = closed.filter((cell) => !explained.has(cell));
   if (others.length > 0) {
-    ofCells.push(`Redis is not yet, or not any more, what the ledger knows in cells ${others.join(', ')}`);
+    ofCells.push(`Redis does not match the ledger in cells ${others.join(', ')}, which wait for a worker`);
     if (missingCopies !== undefined) ofCells.push(missingCopies);
   }
   for (const { node, problem } of skewed.status === 'fulfilled' ? skewed.value : []) {
     for (const cell of catalog.epochs.keys()) if (nodes.of(cell) === node) unserved.add(cell);
-    ofCells.push(`${problem}: nothing is dealt or prepared until they agree`);
+    ofCells.push(`${problem}. Nothing is dealt or prepared until the clocks agree`);
   }
   missing.push(...volatileStores(volatile));
   const nodesOf = (cells: Iterable<number>) => new Set([...cells].map((cell) => nodes.of(cell)));
@@ -128,7 +128,9 @@ export async function readiness(
 
 function volatileStores({ redis, postgres }: Volatile): string[] {
   return [
-    ...(redis.length > 0 ? [`Redis may lose what it acknowledges: ${redis.join('; ')}`] : []),
+    ...(redis.length > 0
+      ? [`Redis may lose acknowledged writes because of its settings: ${redis.join('; ')}`]
+      : []),
     ...(postgres.length > 0 ? [new VolatilePostgresError(postgres).message] : []),
   ];
 }

@@ -182,13 +182,13 @@ test('refuses to start in one line on a Redis with a wrong certificate or one th
   );
   const plainPort = Number(new URL(plain.redisUrl).port);
   expect(await tryOnce({ redisUrl: secureRedis(undefined, `cacert=${ca}`, plainPort) })).toBe(
-    `${at.replace(String(tlsPort), String(plainPort))}connect ETIMEDOUT: does this port speak TLS?`,
+    `${at.replace(String(tlsPort), String(plainPort))}connect ETIMEDOUT. The port may not speak TLS.`,
   );
   expect(await refusal({ redisUrl: secureRedis().replace('rediss:', 'redis:').replace(/\?.*/, '') })).toMatch(
-    new RegExp(`^${at.replace('rediss:', 'redis:')}.*: a TLS port wants rediss://$`),
+    new RegExp(`^${at.replace('rediss:', 'redis:')}.*\\. If the port speaks TLS, use rediss://\\.$`),
   );
   expect(await refusal({ redisUrl: secureRedis(undefined, 'cacert=/nowhere/ca.crt') })).toBe(
-    `${at}The file of cacert in REDIS_URL can't be read: ENOENT: no such file or directory, open '/nowhere/ca.crt'`,
+    `${at}The file of the parameter cacert in REDIS_URL can't be read: ENOENT: no such file or directory, open '/nowhere/ca.crt'`,
   );
   await redis.config('SET', 'tls-auth-clients', 'yes');
   const demanded = await refusal({ redisUrl: secureRedis() });
@@ -197,7 +197,9 @@ test('refuses to start in one line on a Redis with a wrong certificate or one th
   await redis.config('SET', 'tls-auth-clients', 'no');
   // The client notices either the alert of TLS 1.3 or the end of the connection first.
   expect(demanded).toMatch(
-    new RegExp(`^${at}(TLS: .*certificate required|.*: tls-auth-clients yes wants cert and key)$`),
+    new RegExp(
+      `^${at}(TLS: .*certificate required|.*\\. If the server has tls-auth-clients yes, add cert and key\\.)$`,
+    ),
   );
   expect(shown).toBe('none');
 });

@@ -180,7 +180,7 @@ export async function expectClean(
     );
     assert.equal(report.interrupted, undefined);
     const { looked } = report.checks.find(({ name }) => name === 'rounds')!;
-    assert.ok(looked['rounds played again']! > 0);
+    assert.ok(looked['rounds replayed']! > 0);
   } finally {
     close();
     await connection.end();

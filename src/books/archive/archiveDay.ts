@@ -121,15 +121,15 @@ export async function archiveDay(sql: Sql, options: ArchiveOptions): Promise<Arc
  */
 function checkArchivable(day: string, source: DaySource): Manifest | undefined {
   if (source.archived?.isDropped)
-    throw new DayRefused(`${day} is dropped: the ledger has its entries no more`);
+    throw new DayRefused(`${day} is dropped, so the ledger no longer has its entries`);
   if (source.archived !== undefined) return JSON.parse(source.archived.text) as Manifest;
   if (source.firstToArchive !== undefined)
     throw new DayRefused(
-      `${source.firstToArchive} must be archived before ${day}: each manifest names the one before`,
+      `${source.firstToArchive} must be archived before ${day}, because each manifest names the previous one`,
     );
   if (!source.isBooked) {
     throw new DayRefused(
-      `${day} is OPEN: it can be archived once each partner has a complete settlement report of it and no round that was dealt on it is open`,
+      `${day} is OPEN. It can be archived once each partner has a complete settlement report of the day and every round dealt on that day has ended`,
     );
   }
   return undefined;
@@ -204,14 +204,14 @@ async function compare(
   for (const name of ARCHIVE_FILES) {
     if (files[name].sha256 === manifest.files[name].sha256) continue;
     throw new DayRefused(
-      `${day}: ${fileName(name)} has other bytes than when the day was archived: the ledger has changed`,
+      `${day}: ${fileName(name)} differs from the file that was first archived, because the ledger has changed`,
     );
   }
   const found = await readTotals(part(folder, 'ledger'), manifest, onProgress);
   const expected = await source.totals();
   const [first] = [...found.faults, ...differingTotals(expected, found.totals).map(describe)];
   if (first !== undefined)
-    throw new DayRefused(`${day}: what was written differs from the database: ${first}`);
+    throw new DayRefused(`${day}: the written archive differs from the database: ${first}`);
 }
 
 const describe = ({ expected, found }: { expected: string; found: string }): string =>

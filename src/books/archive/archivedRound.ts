@@ -86,14 +86,15 @@ export async function archivedRound(
   if (broken.length > 0) return broken;
   const path = join(directory, day, fileName('rounds'));
   const [row] = await rowsOf(path, ROUND, 'deal_id', new Set([dealId]));
-  if (row === undefined) return [`The archive of ${day} has no such round`];
+  if (row === undefined) return [`The archive of ${day} does not have this round`];
   const record = recordOf(row);
   const rounds = new Rounds(sql);
   const [terms, block] = await Promise.all([
     rounds.terms(record.gameId),
     rounds.shoeSeeds(record.gameId, record.shoeIndex),
   ]);
-  if (terms === undefined || block === undefined) return ['Postgres has no such table or shoe'];
+  if (terms === undefined || block === undefined)
+    return ['Postgres does not have the table or the shoe of this round'];
   const table = { ...terms, rulesHash: rulesHash(terms.rules) };
   const { gameId, shoeIndex } = record;
   const seedAt = (place: number): Buffer =>
@@ -106,7 +107,7 @@ export async function archivedRound(
   const shoes = Array.from({ length: block.toIndex - block.fromIndex }, (_, i) => commitmentAt(i));
   const exchanged = shoesCommitment(shoes).equals(block.commitment)
     ? []
-    : ['the seeds of its block are not those that were committed to'];
+    : ['the seeds of the block do not match its commitment'];
   const faults = [
     ...playFaults(table, record, seedAt(place), roundId),
     ...(await entryFaults(directory, record)),
@@ -127,11 +128,11 @@ function playFaults(table: BlackjackTable, record: RoundRecord, seed: Buffer, ro
   const { payoutMicros, wagersMicros } = record;
   const wagered = wagersMicros.reduce((sum, micros) => sum + Math.max(micros, 0), 0);
   const faults: string[] = [];
-  if (status !== record.status) faults.push(`the moves lead to ${status}, not ${record.status}`);
+  if (status !== record.status) faults.push(`the moves lead to the status ${status}, not ${record.status}`);
   if (payoutUsd === null || usdToMicros(payoutUsd) !== payoutMicros)
-    faults.push(`the cards pay ${payoutUsd} USD, and ${payoutMicros} micro-USD were paid`);
+    faults.push(`the cards pay ${payoutUsd} USD, but ${payoutMicros} micro-USD were paid`);
   if (usdToMicros(wageredUsd) !== wagered)
-    faults.push(`the moves wager ${wageredUsd} USD, and ${wagered} micro-USD were wagered`);
+    faults.push(`the moves wager ${wageredUsd} USD, but ${wagered} micro-USD were wagered`);
   return faults;
 }
 
@@ -168,9 +169,12 @@ async function entryFaults(directory: string, record: RoundRecord): Promise<stri
     const found =
       row && [row.game_id, row.partner_id, row.player_id, row.wager_micros, row.balance_micros].join();
     credited += Number(row?.credit_micros ?? 0);
-    if (found !== said) faults.push(`entry ${id} is ${found ?? 'not there'}, not ${said}`);
+    if (found !== said)
+      faults.push(
+        `entry ${id} (game, partner, player, wager, balance) is ${found ?? 'missing'}, not ${said}`,
+      );
   }
   if (record.status === 'SETTLED' && credited !== payoutMicros)
-    faults.push(`its entries credit ${credited} micro-USD, not ${payoutMicros}`);
+    faults.push(`the entries of the round credit ${credited} micro-USD, not ${payoutMicros}`);
   return faults;
 }

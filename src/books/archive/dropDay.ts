@@ -52,14 +52,18 @@ export async function strangeManifests(sql: Sql, { days }: ArchiveCheck): Promis
     const hash = found.get(day);
     found.delete(day);
     if (hash === undefined)
-      faults.push({ day, problem: 'the day is on record as archived, and has no readable manifest here' });
+      faults.push({
+        day,
+        problem: 'the day is on record as archived, but this directory has no readable manifest of it',
+      });
     else if (hash !== manifestHash)
       faults.push({
         day,
         file: 'manifest.json',
-        problem: 'it is another manifest than the one on record: it was replaced',
+        problem: 'the manifest was replaced, because it differs from the manifest on record',
       });
   }
-  for (const day of found.keys()) faults.push({ day, problem: 'the ledger has no record of this archive' });
+  for (const day of found.keys())
+    faults.push({ day, problem: 'the archive of the day is not on record in the ledger' });
   return faults;
 }

@@ -57,7 +57,7 @@ export async function refuseOtherDataset(directory: string, day: string, dataset
     const found = await manifestIn(join(directory, near));
     if (found?.datasetId === undefined || found.datasetId === datasetId) continue;
     throw new DayRefused(
-      `${directory} has the archive of ${near} of dataset ${found.datasetId}, and this ledger is dataset ${datasetId}: archive it into another directory`,
+      `${directory} has the archive of ${near} of dataset ${found.datasetId}, but this ledger has dataset ${datasetId}. Archive into another directory.`,
     );
   }
 }
@@ -80,9 +80,9 @@ export async function makeWay(
   if (!isToReplace) {
     const { datasetId = 'unknown', entries = 'an unknown number of' } = found;
     throw new DayRefused(
-      `${folder} has another archive of the day: manifest ${found.hash} with ${entries} entries of dataset ${datasetId}; ` +
-        `this one would be manifest ${hash} with ${manifest.files.ledger.rows} entries of dataset ${manifest.datasetId}. ` +
-        `Was Postgres restored? --replace keeps the other one as ${kept}`,
+      `${folder} already has a different archive of the day: manifest ${found.hash} with ${entries} entries of dataset ${datasetId}. ` +
+        `The new archive would have manifest ${hash} with ${manifest.files.ledger.rows} entries of dataset ${manifest.datasetId}. ` +
+        `If Postgres was restored, --replace moves the earlier archive to ${kept}`,
     );
   }
   await makePrivateFolder(kept);

@@ -54,30 +54,31 @@ export async function whyNotDrop(
   const days = Math.max(keepDays, Math.ceil(longestMs / DAY_MS), 2);
   const newest = shiftDay(today, -days - 1);
   if (day > newest)
-    return `${day} must be kept: the newest ${days} complete days are (LEDGER_KEEP_DAYS, and what request ids need)`;
+    return `${day} must be kept, because the newest ${days} complete days are kept (LEDGER_KEEP_DAYS, and the time for which request ids bind)`;
   const [earlier] = await sql<{ day: string }[]>`
     SELECT to_char(to_date(right(relname, 8), 'YYYYMMDD'), 'YYYY-MM-DD') AS day FROM pg_class JOIN pg_inherits ON inhrelid = oid
     WHERE inhparent = 'ledger'::regclass AND relname ~ '^ledger_[0-9]{8}$' AND relname < ${partitionOf(day)}
       AND NOT EXISTS (SELECT 1 FROM ledger_days WHERE dropped_at IS NOT NULL AND relname = 'ledger_' || to_char(day, 'YYYYMMDD'))
     ORDER BY 1 LIMIT 1`;
-  if (earlier !== undefined) return `${earlier.day} must be dropped before ${day}: days leave oldest first`;
+  if (earlier !== undefined)
+    return `${earlier.day} must be dropped before ${day}, because the oldest day is dropped first`;
   // Request ids of the day may still bind although their time has expired by the clock, because each cell
   // releases them later. A rebuild of Redis learns of such request ids only from the ledger, so the day must
   // be kept until then.
   const [behind] = await sql<{ cell: number }[]>`
     SELECT cell FROM cells WHERE bound_from_id < ${idsOfDay(day).to} ORDER BY cell LIMIT 1`;
   if (behind !== undefined)
-    return `request ids of ${day} may still bind in cell ${behind.cell}: run the service until its worker has decided that they do not`;
+    return `request ids of ${day} may still bind in cell ${behind.cell}. Run the service until its worker has released them`;
   const [pending] = await sql<{ partner_id: number }[]>`
     SELECT partner_id FROM (SELECT DISTINCT ON (partner_id) partner_id, status, is_complete FROM settlement_reports
       WHERE report_date = ${day}::date ORDER BY partner_id, revision DESC) newest
     WHERE status = 'PENDING' OR NOT is_complete LIMIT 1`;
   if (pending !== undefined)
-    return `the newest report of partner ${pending.partner_id} of ${day} is PENDING, or was when it was judged: run the service until the complete one is made`;
+    return `the newest report of partner ${pending.partner_id} for ${day} is not complete. Run the service until the complete report is made`;
   const [refunding] = await sql<{ game_id: number }[]>`
     SELECT game_id FROM raffles WHERE voided_at IS NOT NULL AND refunds_done_at IS NULL ORDER BY voided_at, game_id LIMIT 1`;
   if (refunding !== undefined)
-    return `raffle ${refunding.game_id} is voided and its refunds are not done: run the service until they are`;
+    return `raffle ${refunding.game_id} is voided, but its refunds are not complete. Run the service until they are`;
   return undefined;
 }
 
@@ -123,7 +124,7 @@ async function detach(tx: Transaction, options: LedgerDropOptions): Promise<stri
   const partition = raw(partitionOf(day));
   const [there] = await tx<{ entries: bigint }[]>`SELECT count(*) AS entries FROM ${partition}`;
   if (there!.entries !== record.entries)
-    return `the ledger has ${there!.entries} entries of ${day}, and ${record.entries} are archived`;
+    return `the ledger has ${there!.entries} entries of ${day}, but the archive has ${record.entries}`;
   await moveBoundary(tx, day);
   onFailpoint('drop.boundary');
   await tx`UPDATE ledger_days SET dropped_at = now() WHERE day = ${day}::date`;
@@ -182,7 +183,7 @@ async function lockedOut(tx: Transaction, partition: unknown, day: string): Prom
     }
   }
   throw new Error(
-    `The ledger stayed locked by somebody who reads it: ${day} is not dropped. Run the command again`,
+    `${day} was not dropped, because another session kept reading the ledger. Run the command again`,
   );
 }
 

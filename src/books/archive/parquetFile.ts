@@ -110,7 +110,7 @@ export class ParquetFile {
    * each chunk of rows.
    */
   add(row: CopyRow): void {
-    if (this.#held === ROWS_HELD) throw new RangeError('Too many rows came at a time');
+    if (this.#held === ROWS_HELD) throw new RangeError('Too many rows were added at once');
     const at = this.#held++;
     for (let i = 0; i < this.#columns.length; i++) {
       const { type } = this.#columns[i]!;
@@ -236,7 +236,7 @@ const bufferOf = (handle: FileHandle, byteLength: number): AsyncBuffer => ({
     const bytes = new Uint8Array(end - start);
     for (let at = 0; at < bytes.length; ) {
       const { bytesRead } = await handle.read(bytes, at, bytes.length - at, start + at);
-      if (bytesRead === 0) throw new Error('The file ends before it should');
+      if (bytesRead === 0) throw new Error('The file is shorter than expected');
       at += bytesRead;
     }
     return bytes.buffer;

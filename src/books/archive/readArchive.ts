@@ -52,8 +52,8 @@ export async function readTotals(
       const id = ids[i]!;
       const cell = entryCell(id);
       const isInOrder = last === undefined || cell > last.cell || (cell === last.cell && id > last.id);
-      if (!isInOrder) faults.push(`entry ${id} is not in the order of cells and entries`);
-      if (id < from || id >= to) faults.push(`entry ${id} is of another day`);
+      if (!isInOrder) faults.push(`entry ${id} is out of order; entries must be ordered by cell and id`);
+      if (id < from || id >= to) faults.push(`entry ${id} belongs to another day`);
       last = { cell, id };
       const key = `${partners[i]}/${games[i]}/${kinds[i]}`;
       let sum = sums.get(key);
@@ -152,7 +152,7 @@ export async function checkArchives(
     for (const file of ARCHIVE_FILES) bytes += manifest.files[file].bytes;
   }
   if (options.only !== undefined && !days.some(({ day }) => day === options.only))
-    faults.push({ day: options.only, problem: 'there is no archive of the day' });
+    faults.push({ day: options.only, problem: 'the day has no archive' });
   return { days, entries, bytes, faults };
 }
 
@@ -166,7 +166,7 @@ export const archiveTotals =
     const { faults } = await checkArchives(directory, { only: day, ...(onProgress && { onProgress }) });
     const [fault] = faults.filter((each) => each.day === day);
     if (fault !== undefined)
-      throw new Error(`The archive of ${day} is not whole: ${fault.file ?? ''} ${fault.problem}`);
+      throw new Error(`The archive of ${day} is incomplete or damaged: ${fault.file ?? ''} ${fault.problem}`);
     // The totals of the manifest are safe to use, because checkArchives has compared them with the files.
     return (JSON.parse(await readFile(join(directory, day, MANIFEST), 'utf8')) as Manifest).totals;
   };
@@ -183,17 +183,17 @@ async function readManifest(
   try {
     text = await readFile(join(directory, day, MANIFEST), 'utf8');
   } catch {
-    return fault('the file is missing or can not be read');
+    return fault("the file is missing or can't be read");
   }
   try {
     const manifest = JSON.parse(text) as Manifest;
     if (manifest.schema !== ARCHIVE_SCHEMA)
-      return fault(`schema ${manifest.schema} is not known to this version`);
-    if (manifest.day !== day) return fault(`it is the manifest of ${manifest.day}`);
-    if (manifestText(manifest) !== text) return fault('it is not in its canonical form');
+      return fault(`schema ${manifest.schema} is not supported by this version`);
+    if (manifest.day !== day) return fault(`the manifest belongs to ${manifest.day}`);
+    if (manifestText(manifest) !== text) return fault('the manifest is not in its canonical form');
     return { manifest, hash: sha256(text) };
   } catch {
-    return fault('it is no manifest');
+    return fault('the file is not a manifest');
   }
 }
 
@@ -205,12 +205,15 @@ function checkChain(
   const before = earlier.at(-1);
   const fault = (problem: string): void => void faults.push({ day, file: MANIFEST, problem });
   if (previous === null) {
-    if (before !== undefined) fault(`it names no day before, and there is ${before.day}`);
+    if (before !== undefined)
+      fault(`the manifest names no previous day, although there is an archive of ${before.day}`);
     return;
   }
-  if (before?.day !== previous.day) fault(`the archive of ${previous.day}, which it names, is missing`);
+  if (before?.day !== previous.day) fault(`the previous archive (${previous.day}) is missing`);
   else if (before.manifestHash !== previous.manifestHash)
-    fault(`the manifest of ${previous.day} is another than the one that it names: that one was replaced`);
+    fault(
+      `the previous manifest (${previous.day}) was replaced, because its hash differs from the hash in this manifest`,
+    );
 }
 
 async function checkFiles(
@@ -228,12 +231,12 @@ async function checkFiles(
     try {
       found = await sealOf(join(folder, file));
     } catch {
-      fault('the file is missing or can not be read');
+      fault("the file is missing or can't be read");
       continue;
     }
-    if (found.bytes !== seal.bytes) fault(`it has ${found.bytes} bytes in place of ${seal.bytes}`);
+    if (found.bytes !== seal.bytes) fault(`the file has ${found.bytes} bytes instead of ${seal.bytes}`);
     else if (found.sha256 !== seal.sha256)
-      fault('its SHA-256 is not that of the manifest: bytes were changed');
+      fault('the file was changed, because its SHA-256 differs from the manifest');
     else if (name === 'ledger') {
       const {
         totals,
@@ -241,12 +244,12 @@ async function checkFiles(
         faults: wrong,
       } = await readTotals(join(folder, file), manifest, onProgress, seal.rows);
       for (const problem of wrong) fault(problem);
-      if (rows !== seal.rows) fault(`it has ${rows} rows in place of ${seal.rows}`);
+      if (rows !== seal.rows) fault(`the file has ${rows} rows instead of ${seal.rows}`);
       for (const differing of differingTotals(manifest.totals, totals))
         fault(`totals: expected ${differing.expected}, found ${differing.found}`);
     } else {
       const rows = await readGroups(join(folder, file), [], () => {});
-      if (rows !== seal.rows) fault(`it has ${rows} rows in place of ${seal.rows}`);
+      if (rows !== seal.rows) fault(`the file has ${rows} rows instead of ${seal.rows}`);
     }
   }
 }

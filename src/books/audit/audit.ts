@@ -178,7 +178,7 @@ const NOTES: { readonly [T in GameType]: (snapshot: Snapshot, findings: Findings
   slot: (snapshot, findings) =>
     snapshot.strayCommunal(
       (row) => {
-        const problem = `what is booked as ${row.text(0)} of a communal progressive names no entry of the ledger`;
+        const problem = `a record of a communal progressive (${row.text(0)}) names no entry of the ledger`;
         findings.found('communal', problem, { entry: row.big(1).toString(), game: row.int(2) });
       },
       async () => {},
@@ -187,8 +187,8 @@ const NOTES: { readonly [T in GameType]: (snapshot: Snapshot, findings: Findings
     snapshot.strayTickets(
       strayRequest(
         findings,
-        'the requestId of a ticket is not noted as its own',
-        'a requestId is noted for a ticket that the ledger has not',
+        'the requestId of a ticket has no record of its own',
+        'a requestId is recorded for a ticket that is not in the ledger',
       ),
       async () => {},
     ),
@@ -200,8 +200,8 @@ const auditStrayRequests = (snapshot: Snapshot, findings: Findings): Promise<voi
   snapshot.strayRequests(
     strayRequest(
       findings,
-      'a released requestId is not in the runs, or can not be found there',
-      'the runs have a requestId that the ledger has not',
+      "a released requestId is missing in the runs, or can't be found there",
+      'a run has a requestId that is not in the ledger',
     ),
     async () => {},
   );
@@ -264,7 +264,7 @@ function guarded<T extends Reads>(store: string, reads: T): T {
       error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError;
     if (error instanceof StoreError || isOurs) throw error;
     const message = error instanceof Error ? error.message || error.name : String(error);
-    throw new StoreError(`${store} does not answer: ${message}`, { cause: error });
+    throw new StoreError(`${store} does not respond: ${message}`, { cause: error });
   };
   async function* pages(source: AsyncIterable<unknown>): AsyncGenerator<unknown> {
     try {

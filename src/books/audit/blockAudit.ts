@@ -62,7 +62,13 @@ export async function auditSealed(
     }
     const at = { game: gameId, from: fromIndex, to: toIndex };
     if (fromIndex !== end && !isVoided(facts, gameId, end, fromIndex)) {
-      findings.found('blocks', 'the block does not begin where the one before ends', at, end, fromIndex);
+      findings.found(
+        'blocks',
+        'the block does not begin at the end of the previous block',
+        at,
+        end,
+        fromIndex,
+      );
     }
     end = toIndex;
     const bytes = (toIndex - fromIndex) * OUTCOME_BYTES;
@@ -74,11 +80,11 @@ export async function auditSealed(
       const drawn = drawnAgain(draw);
       if (typeof drawn === 'string') return void findings.found('blocks', drawn, at);
       if (toIndex > (facts.progress.get(gameId) ?? 0))
-        findings.found('blocks', 'the outcomes were removed before all of them were dealt', at);
+        findings.found('blocks', 'the outcomes were removed before all were dealt', at);
       outcomes = Buffer.from(packOutcomes(drawn));
     }
     if (outcomes.length !== bytes) {
-      findings.found('blocks', 'the block has another length in bytes', at, bytes, outcomes.length);
+      findings.found('blocks', 'the size of the block in bytes is wrong', at, bytes, outcomes.length);
     }
     const commitment = row.bytes(BLOCKS.commitment).toString('hex');
     const raffle = facts.raffles.get(gameId);
@@ -89,7 +95,7 @@ export async function auditSealed(
     const mayBeRoot = isLogged && table === undefined && raffle === undefined;
     if (sealed === commitment || mayBeRoot) {
       if (isLogged) trees.push(keptTree(row, outcomes, table, sealed !== commitment));
-    } else findings.found('blocks', 'the commitment is not that of the block', at, sealed, commitment);
+    } else findings.found('blocks', 'the commitment does not match the block', at, sealed, commitment);
     if (raffle !== undefined) judgePool(raffle, outcomes, findings, at);
     if (isEveryBlock && !isRemoved && table === undefined) {
       const pool = raffle && { ...raffle, prizes: raffle.counts.map((prizes) => ({ count: prizes })) };
@@ -107,7 +113,7 @@ export async function auditSealed(
   for (const tree of trees.splice(0)) await judgeTree(tree, findings);
   findings.looked('blocks', 'blocks', count);
   findings.looked('blocks', isEveryBlock ? 'outcomes drawn again' : 'outcomes', outcomeCount);
-  if (removed > 0) findings.looked('blocks', 'blocks whose outcomes are removed, drawn again', removed);
+  if (removed > 0) findings.looked('blocks', 'blocks with removed outcomes, drawn again', removed);
 }
 
 /** Computes the commitment of a block by the scheme used before the public log existed. */
@@ -192,9 +198,9 @@ async function judgeTree(
   const root = rootOfTree(tree);
   if (isRoot && !root.equals(commitment)) {
     const [expected, found] = [root.toString('hex'), commitment.toString('hex')];
-    findings.found('blocks', 'the commitment is not that of the block', at, expected, found);
+    findings.found('blocks', 'the commitment does not match the block', at, expected, found);
   } else if (!kept.equals(tree)) {
-    findings.found('blocks', 'the tree that is kept for proofs is not that of the block', at);
+    findings.found('blocks', 'the stored tree for proofs does not match the block', at);
   }
 }
 
@@ -242,7 +248,13 @@ function judgePool(
 ): void {
   const tickets = Math.floor(outcomes.length / OUTCOME_BYTES);
   if (tickets !== poolSize) {
-    findings.found('blocks', 'the pool has another number of tickets than the table', at, poolSize, tickets);
+    findings.found(
+      'blocks',
+      'the number of tickets in the pool differs from the prize table',
+      at,
+      poolSize,
+      tickets,
+    );
   }
   const found = new Map<number, number>();
   for (let i = 0; i < tickets; i++) {
@@ -255,7 +267,7 @@ function judgePool(
     if (on !== count) {
       findings.found(
         'blocks',
-        'a prize is on another number of tickets than advertised',
+        'the number of tickets with a prize differs from the prize table',
         { ...at, code },
         count,
         on,
@@ -286,7 +298,7 @@ export async function auditLoaded(
       if (seen.has(key) || !cellOf.has(gameId)) continue;
       if (cell !== cellOf.get(gameId)) {
         const at = { game: gameId, from: fromIndex };
-        findings.found('blocks', 'Redis has the block in another cell', at, cellOf.get(gameId), cell);
+        findings.found('blocks', 'the block is in the wrong cell of Redis', at, cellOf.get(gameId), cell);
         continue;
       }
       seen.add(key);
@@ -335,7 +347,7 @@ async function compareBlocks(
     const place = expected.findIndex((byte, position) => byte !== loaded[position]);
     findings.found(
       'blocks',
-      'Redis has other bytes than are sealed',
+      'the block in Redis differs from the sealed block',
       { ...at, index: fromIndex + Math.floor((place < 0 ? expected.length : place) / OUTCOME_BYTES) },
       place < 0 ? `${expected.length} bytes` : `byte ${place}: ${expected[place]}`,
       place < 0 ? `${loaded.length} bytes` : `byte ${place}: ${loaded[place] ?? 'none'}`,
@@ -362,12 +374,18 @@ async function auditQueue(
   const queued = open.filter((block) => block.toIndex <= game.queueEnd);
   const end = queued.at(-1)?.toIndex ?? game.nextIndex;
   if (end !== game.queueEnd) {
-    findings.found('blocks', "Redis's queue ends where no sealed block does", at, end, game.queueEnd);
+    findings.found(
+      'blocks',
+      'the queue in Redis does not end at the end of a sealed block',
+      at,
+      end,
+      game.queueEnd,
+    );
   }
   if (queued.length !== game.readyBlocks) {
     findings.found(
       'blocks',
-      'Redis counts another number of ready blocks',
+      'the number of ready blocks in Redis is wrong',
       at,
       queued.length,
       game.readyBlocks,
@@ -378,7 +396,7 @@ async function auditQueue(
     if (seen.has(`${gameId}/${fromIndex}`) || (await redis.block(cell, gameId, fromIndex)) !== null) continue;
     const now: GameRecord | undefined = await redis.game(cell, gameId);
     if (now !== undefined && now.nextIndex >= toIndex) continue;
-    findings.found('blocks', 'a block of the queue is not in Redis', {
+    findings.found('blocks', 'a block of the queue is missing in Redis', {
       ...at,
       from: fromIndex,
       to: toIndex,
@@ -407,7 +425,7 @@ async function auditAhead(
   if (!sealed.equals(outcomes)) {
     findings.found(
       'blocks',
-      'what is dealt next is not what the block has there',
+      'the next outcomes of the game in Redis differ from its block',
       { cell, game: gameId, index: nextIndex },
       sealed.toString('hex'),
       outcomes.toString('hex'),

@@ -37,7 +37,7 @@ export async function beginPots(
     const budget = funded - (paid.get(pot.gameId) ?? 0n);
     if (pot.budgetMicros !== budget)
       found(
-        'the budget where the oldest kept day begins is not fundings − shares',
+        'the budget at the start of the oldest kept day is not fundings − shares',
         { game: pot.gameId },
         budget,
         pot.budgetMicros,
@@ -45,7 +45,7 @@ export async function beginPots(
     for (const { playerId, spinId } of pot.recent)
       if (spinId >= fromId) {
         const at = { game: pot.gameId, player: playerId, entry: spinId.toString() };
-        found('a player is remembered for a spin after the boundary', at);
+        found('the recent players at the start of the oldest kept day include a later spin', at);
       }
     communal.begin(pot, fromId);
   }
@@ -88,7 +88,7 @@ async function paidByArchives(
   const compare = (gameId: number, day: string, expected: Paid, is: Paid): void => {
     if (say(expected) === say(is)) return;
     found(
-      'the shares of a dropped day are not those of its archive',
+      'the shares of a dropped day differ from its archive',
       { game: gameId, day },
       say(expected),
       say(is),
@@ -128,9 +128,9 @@ function droppedEvent(row: CopyRow, rules: PotSnapshot['facts']['communal']['rul
     tier?.level === row.int(DROPPED_EVENTS.tier) &&
     paid <= tier.amountMicros &&
     (isPaid || paid === 0n);
-  if (!isOfRules) found('an event of a dropped day is another than its rules have', at);
+  if (!isOfRules) found('an event of a dropped day does not follow from its rules', at);
   const expected = `${row.int(DROPPED_EVENTS.winners)} shares, ${paid}`;
   const is = `${row.big(DROPPED_EVENTS.shares)} shares, ${row.big(DROPPED_EVENTS.shared)}`;
   if (expected !== is)
-    found('the shares of an event of a dropped day are not what it paid', at, expected, is);
+    found('the shares of an event of a dropped day do not sum to its payout', at, expected, is);
 }

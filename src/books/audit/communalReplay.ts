@@ -91,7 +91,7 @@ export class CommunalReplay {
           pot.budget += amountMicros;
           if (pot.budget === budgetMicros) return;
           const at = { game: gameId, entry: noteId.toString() };
-          this.#found('the budget after a funding is another', at, pot.budget, budgetMicros);
+          this.#found('the budget after a funding is wrong', at, pot.budget, budgetMicros);
         },
       });
     }
@@ -151,7 +151,11 @@ export class CommunalReplay {
     this.#advance(pot, id);
     if (pot.due.length > 0) {
       const { eventId, playerId: player } = pot.due[0]!;
-      this.#found('a share is not in the ledger', { game: gameId, event: eventId.toString(), player });
+      this.#found('a share of an event is missing in the ledger', {
+        game: gameId,
+        event: eventId.toString(),
+        player,
+      });
       pot.due = [];
     }
     const { rules } = pot;
@@ -182,29 +186,29 @@ export class CommunalReplay {
     }
     const isBooked = this.#facts.pots.length > 0 && !row.isNull(LEDGER.shareEvent);
     if (!isBooked) {
-      this.#found('a share of the ledger is not booked as one', at);
+      this.#found('a share of the ledger has no share record', at);
     } else {
       const wanted = [micros, gameId, playerId].join(', ');
       const booked = [row.big(LEDGER.shareAmount), row.int(LEDGER.shareGame), row.text(LEDGER.sharePlayer)];
       if (booked.join(', ') !== wanted)
-        this.#found('a share is not booked as it is in the ledger', at, wanted, booked.join(', '));
+        this.#found('a share record differs from the ledger', at, wanted, booked.join(', '));
     }
     const pot = this.#pots.get(gameId);
     const due = pot?.due.shift();
     if (pot === undefined || due === undefined) {
-      this.#found('a share is in the ledger that no event pays', at);
+      this.#found('the ledger has a share that no event pays', at);
       return;
     }
     if (due.playerId !== playerId || due.micros !== micros) {
       this.#found(
-        'a share is another than follows from the ledger',
+        'the player or amount of a share does not follow from its event',
         at,
         `${due.playerId} ${due.micros}`,
         `${playerId} ${micros}`,
       );
     }
     if (isBooked && row.big(LEDGER.shareEvent) !== due.eventId) {
-      this.#found('a share is booked to another event', at, due.eventId, row.big(LEDGER.shareEvent));
+      this.#found('a share record names the wrong event', at, due.eventId, row.big(LEDGER.shareEvent));
     }
     pot.budget -= micros;
     if (due.isTrigger) return;
@@ -219,16 +223,30 @@ export class CommunalReplay {
       const booked = this.#facts.pots.find((each) => each.gameId === gameId);
       const at = { game: gameId };
       for (const { eventId, playerId } of pot.due) {
-        this.#found('a share is not in the ledger', { ...at, event: eventId.toString(), player: playerId });
+        this.#found('a share of an event is missing in the ledger', {
+          ...at,
+          event: eventId.toString(),
+          player: playerId,
+        });
       }
-      if (booked === undefined) this.#found('a pot is not booked', at);
+      if (booked === undefined) this.#found('a pot is not committed', at);
       else {
         if (booked.progress !== pot.progress)
-          this.#found('the counter is not the number of counted spins', at, pot.progress, booked.progress);
+          this.#found(
+            'the counter differs from the number of counted spins',
+            at,
+            pot.progress,
+            booked.progress,
+          );
         if (booked.budgetMicros !== pot.budget)
           this.#found('the budget is not fundings − shares', at, pot.budget, booked.budgetMicros);
         if (booked.version !== pot.rules?.version)
-          this.#found('other rules are booked as in force', at, pot.rules?.version, booked.version);
+          this.#found(
+            'the committed version of the rules in force is wrong',
+            at,
+            pot.rules?.version,
+            booked.version,
+          );
       }
     }
     const findings = this.#findings;
@@ -255,7 +273,8 @@ export class CommunalReplay {
       const expected = `${sum.shares} shares, ${sum.micros}`;
       const found = booked.get(key) ?? 'no row';
       const at = { game: Number(key.split('/')[0]), day: key.split('/')[1]! };
-      if (found !== expected) this.#found('communal_days is not the sum of the ledger', at, expected, found);
+      if (found !== expected)
+        this.#found('communal_days differs from the sum of the ledger', at, expected, found);
     }
   }
 
@@ -281,7 +300,10 @@ export class CommunalReplay {
   }
 
   #notFired(gameId: number, id: bigint): void {
-    this.#found('an event is booked that did not fire', { game: gameId, event: id.toString() });
+    this.#found('an event is on record for a spin that did not trigger it', {
+      game: gameId,
+      event: id.toString(),
+    });
   }
 
   /**
@@ -296,12 +318,11 @@ export class CommunalReplay {
     const at = { entry: shareId.toString(), notified: id.toString(), partner: partnerId, player: playerId };
     const isOwn = row.int(LEDGER.toldPartner) === partnerId && row.text(LEDGER.toldPlayer) === playerId;
     const isLater = isTrigger ? row.big(LEDGER.toldEvent) === id : shareId < id;
-    if (!isOwn || !isLater)
-      this.#found('a share was notified by another spin than one of its player after it', at);
+    if (!isOwn || !isLater) this.#found('a share was not notified by a later spin of its player', at);
     if (isTrigger) return;
     const key = `${partnerId}:${playerId}`;
     if ((this.#notifiedUpTo.get(key) ?? 0n) >= shareId)
-      this.#found('shares were not notified oldest first', at);
+      this.#found('a share was notified before an older one', at);
     this.#notifiedUpTo.set(key, shareId);
     const left = (this.#waiting.get(key) ?? 0) - 1;
     if (left > 0) this.#waiting.set(key, left);
@@ -314,7 +335,7 @@ export class CommunalReplay {
     const isBooked = !row.isNull(LEDGER.eventGame);
     const at = { game: gameId, event: id.toString(), progress: Number(pot.progress) };
     if (tier === undefined) {
-      if (isBooked) this.#found('an event is booked where no tier fires', at);
+      if (isBooked) this.#found('an event is on record although no tier fires', at);
       return;
     }
     this.#fired++;
@@ -343,7 +364,7 @@ export class CommunalReplay {
         ].join(', ')
       : 'none';
     if (found !== expected)
-      this.#found('an event is another than follows from the ledger', at, expected, found);
+      this.#found('an event differs from the event that follows from the ledger', at, expected, found);
   }
 
   /**

@@ -132,16 +132,16 @@ export class CommunalStoresAudit {
     const at = { cell, partner: partnerId, player: playerId, entry: found.entryId.toString() };
     if (booked === undefined) {
       if (this.#isOfSnapshot(cell, found.entryId))
-        this.#found('a share waits in Redis that is not booked', at);
+        this.#found('a share that is pending in Redis is not committed', at);
       return;
     }
     const isOwn = booked.partnerId === partnerId && booked.playerId === playerId;
     if (!isOwn || booked.eventId !== found.eventId || booked.amountMicros !== BigInt(found.shareMicros)) {
-      this.#found('a share that waits in Redis is another than is booked', at);
+      this.#found('a share that is pending in Redis differs from its committed record', at);
     }
     // A share notified after the snapshot may still have been pending when Redis was read.
     if (booked.notifiedBy !== null && this.#isOfSnapshot(cell, booked.notifiedBy)) {
-      this.#found('a share that its player was notified of would be notified again', at);
+      this.#found('a share that is pending in Redis was already notified', at);
     }
   }
 
@@ -167,7 +167,12 @@ export class CommunalStoresAudit {
             ].join(' ');
       const found = tail.length === 0 ? '' : repeated(tail);
       if (found !== expected)
-        this.#found('a replay would repeat something else than its spin notified of', at, expected, found);
+        this.#found(
+          'the share notice in a stored reply differs from the committed notice',
+          at,
+          expected,
+          found,
+        );
     }
   }
 
@@ -188,7 +193,7 @@ export class CommunalStoresAudit {
       for (const share of await this.#notWaiting(shares)) {
         const { cell, entryId, partnerId, playerId, gameId } = share;
         const at = { cell, entry: entryId.toString(), partner: partnerId, player: playerId, game: gameId };
-        this.#found('a share was not notified, and Redis does not have it as still to be notified of', at);
+        this.#found('a share was not notified and is not pending in Redis', at);
       }
       shares = await postgres.untold(last, PAGE);
     }
@@ -224,13 +229,14 @@ export class CommunalStoresAudit {
       const end = await this.#stores.redis.outboxEnd(cell);
       const after = await this.#stores.postgres.pot(gameId);
       if (pot === undefined) {
-        if (attempt === TRIES - 1) this.#found('Redis does not have the pot', at);
+        if (attempt === TRIES - 1) this.#found('Redis lacks the pot', at);
         continue;
       }
       if (end !== undefined || before !== after) continue;
       const found = [pot.version, pot.progress, pot.budgetMicros].join(', ');
       if (found === after) return;
-      if (attempt === TRIES - 1) this.#found("Redis's pot is not the booked one", at, after, found);
+      if (attempt === TRIES - 1)
+        this.#found('the pot in Redis differs from the committed pot', at, after, found);
     }
   }
 

@@ -109,7 +109,7 @@ class DayTable {
 
   /** Reports the rows whose day has no entries in the ledger. Must be called after the last day. */
   finish(): void {
-    const problem = `${this.#shape.table} has a day that the ledger has not`;
+    const problem = `${this.#shape.table} has a day without entries in the ledger`;
     for (const { id, partnerId, day, count } of this.#booked.values())
       this.#findings.found('double-entry', problem, this.#place(id, partnerId, day), 0, count);
   }

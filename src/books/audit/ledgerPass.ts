@@ -204,8 +204,8 @@ export class LedgerPass {
     if (sealed === code) return;
     const isSealed = sealed !== NOT_SEALED;
     const problem = isSealed
-      ? 'the outcome is not the sealed one'
-      : 'no block has an outcome of this index sealed';
+      ? 'the outcome differs from the sealed outcome'
+      : 'no sealed block has an outcome of this index';
     const place = this.#findings.lists('outcomes') ? at() : {};
     this.#findings.found('outcomes', problem, place, isSealed ? sealed : undefined, code);
   }
@@ -273,7 +273,7 @@ export class LedgerPass {
         break;
       case undefined: {
         const code = row.int(LEDGER.kind);
-        this.#report('double-entry', row, 'the entry is of an unknown kind', '1 to 4, or 6 to 9', code);
+        this.#report('double-entry', row, 'the kind of the entry is unknown', '1 to 4, or 6 to 9', code);
         break;
       }
       default:
@@ -290,7 +290,13 @@ export class LedgerPass {
     }
     const expected = cellOfPartnerAt(this.#facts, partnerId, high, low);
     if (expected !== cell)
-      this.#report('cursors', row, "the entry's id names another cell than its partner's", expected, cell);
+      this.#report(
+        'cursors',
+        row,
+        "the cell in the entry's id is not the cell of its partner",
+        expected,
+        cell,
+      );
   }
 
   /** Checks entry number, predecessor and balance of a player's entry. Returns the player's name. */
@@ -320,26 +326,32 @@ export class LedgerPass {
       this.#report(
         'balances',
         row,
-        "the player's entries are not numbered on",
+        "the numbers of the player's entries are not consecutive",
         expectedNumber,
-        `${number} (its previous entry is ${idOf(previousHigh, previousLow)}, the one before in the ledger ${players.newestId(slot)})`,
+        `${number} (its previous entry is ${idOf(previousHigh, previousLow)}; the previous entry in the ledger is ${players.newestId(slot)})`,
       );
     } else if (previousHigh !== players.high[slot] || previousLow !== players.low[slot]) {
       const found = idOf(previousHigh, previousLow);
       this.#report(
         'balances',
         row,
-        'the entry does not follow the one before',
+        "the entry does not name the player's previous entry",
         players.newestId(slot),
         found,
       );
     } else if ((kind === 'opening') !== (before === 0)) {
       const expected = before === 0 ? '2 (an opening)' : 'any but 2';
-      const problem = "the player's first entry, and no other, is an opening";
+      const problem = 'the first entry of a player must be an opening, and no later entry may be one';
       this.#report('balances', row, problem, expected, row.int(LEDGER.kind));
     } else if (balance !== players.balance[slot]! - wager + credit) {
       const expected = players.balance[slot]! - wager + credit;
-      this.#report('balances', row, 'the balance does not follow from the one before', expected, balance);
+      this.#report(
+        'balances',
+        row,
+        'the balance does not follow from the previous balance',
+        expected,
+        balance,
+      );
     }
     players.high[slot] = high;
     players.low[slot] = low;
@@ -356,7 +368,7 @@ export class LedgerPass {
     const code = row.int(LEDGER.outcomeCode);
     const isPossible = index >= 0 && index <= MAX_INDEX;
     if (isPossible) this.#advance(row, game, index);
-    else this.#report('indices', row, 'there is no such index', game.next, index);
+    else this.#report('indices', row, 'the index is out of range', game.next, index);
     if (!game.isTouched) {
       game.isTouched = true;
       this.#touched.push(game);
@@ -372,7 +384,7 @@ export class LedgerPass {
    */
   #dealtByChoice(row: CopyRow, partnerId: number, wager: number, credit: number): void {
     if (!this.#facts.sandboxPartners.has(partnerId))
-      this.#report('outcomes', row, 'an outcome of a production partner was forced', 'a sandbox', partnerId);
+      this.#report('outcomes', row, 'a production partner has a forced outcome', 'a sandbox', partnerId);
     const index = row.safe(LEDGER.outcomeIndex);
     if (index !== 0) this.#report('indices', row, 'a forced spin has an index', 0, index);
     const game = this.#gameOf(row, partnerId);
@@ -385,25 +397,31 @@ export class LedgerPass {
     if (this.#game?.gameId !== gameId) this.#game = this.#games.get(gameId);
     const game = this.#game;
     if (game?.partnerId !== partnerId)
-      this.#report('outcomes', row, "the game is not the partner's", partnerId, game?.partnerId);
+      this.#report('outcomes', row, 'the game belongs to another partner', partnerId, game?.partnerId);
     return game;
   }
 
   /** Checks wager and credit against the PAR sheet or prize table. */
   #paid(row: CopyRow, { payouts }: GameState, wager: number, credit: number): void {
     if (payouts === undefined) {
-      this.#report('outcomes', row, 'the game has no PAR sheet or prize table that can be read');
+      this.#report('outcomes', row, "the PAR sheet or prize table of the game can't be read");
       return;
     }
     const paid = payouts.paid[row.int(LEDGER.outcomeCode)];
     if (credit !== paid) {
-      this.#report('outcomes', row, 'the credit is not what the PAR sheet or prize table pays', paid, credit);
+      this.#report(
+        'outcomes',
+        row,
+        'the credit differs from the payout of the PAR sheet or prize table',
+        paid,
+        credit,
+      );
     }
     if (wager !== payouts.wager) {
       this.#report(
         'outcomes',
         row,
-        "the wager is not the sheet's denomination or the ticket price",
+        'the wager is neither the denomination of the sheet nor the ticket price',
         payouts.wager,
         wager,
       );
@@ -422,7 +440,8 @@ export class LedgerPass {
       return;
     }
     const range = game.voids.find(({ fromIndex, toIndex }) => fromIndex <= index && index < toIndex);
-    const problem = range === undefined ? 'the index was dealt before' : 'the index was dealt and is voided';
+    const problem =
+      range === undefined ? 'the index was already dealt' : 'the index was dealt although it is voided';
     this.#report('indices', row, problem, game.next, index);
   }
 
@@ -435,7 +454,7 @@ export class LedgerPass {
       else if (fromIndex < game.next) {
         this.#findings.found(
           'indices',
-          'a void covers indices that are dealt or voided already',
+          'a void covers indices that are already dealt or voided',
           { game: game.gameId, partner: game.partnerId, voidFrom: fromIndex, voidTo: toIndex },
           `from ${game.next}`,
           `from ${fromIndex}`,
@@ -461,11 +480,11 @@ export class LedgerPass {
     const key = requestId === undefined ? '' : intentKey(partnerId, requestId);
     const intent = this.#facts.intents.get(key);
     if (intent === undefined) {
-      this.#report('requests', row, 'nobody is on record as having asked for the adjustment');
+      this.#report('requests', row, 'the adjustment has no recorded request of an operator');
       return;
     }
     if (this.#adjusted.has(key)) {
-      this.#report('requests', row, 'the adjustment was made before', 'one entry', 'this entry too');
+      this.#report('requests', row, 'the adjustment was made twice', 'one entry', 'a second entry');
     }
     this.#adjusted.add(key);
     this.#refunds.adjustment(requestId!, partnerId, playerId, amount, () => this.#place(row));
@@ -473,13 +492,13 @@ export class LedgerPass {
       this.#report(
         'requests',
         row,
-        "the adjustment is not of the intent's player",
+        'the adjustment is for another player than requested',
         intent.playerId,
         playerId,
       );
     }
     if (intent.amountMicros !== amount) {
-      const problem = 'the adjustment is not of the amount that was asked for';
+      const problem = 'the amount of the adjustment differs from the requested amount';
       this.#report('requests', row, problem, intent.amountMicros, amount);
     }
     const rest = [LEDGER.wagerMicros, LEDGER.outcomeIndex].map((field) => row.safe(field));
@@ -556,9 +575,9 @@ export class LedgerPass {
     this.#report(
       'requests',
       row,
-      'the requestId stands for an earlier entry already',
+      'an earlier entry already has the requestId',
       `entry ${idOf(high, low)} alone`,
-      'this entry too',
+      'this entry, too',
     );
     return true;
   }
@@ -593,8 +612,7 @@ export class LedgerPass {
     let expected = games.netMicros + sandbox.netMicros + openings.netMicros + adjustments.netMicros;
     for (const { paidMicros } of this.#facts.communal.days) expected += paidMicros;
     if (balances.value !== expected) {
-      const problem =
-        'the balances of all players together are not openings − wagers + payouts + adjustments + shares';
+      const problem = 'the sum of all balances is not openings − wagers + payouts + adjustments + shares';
       findings.found('double-entry', problem, {}, expected, balances.value);
     }
     let voided = 0;
@@ -605,7 +623,7 @@ export class LedgerPass {
       if (booked !== game.next) {
         findings.found(
           'indices',
-          'game_progress.next_index is not where the ledger and the voids end',
+          'game_progress.next_index is not the index after the last dealt or voided outcome',
           { game: game.gameId, partner: game.partnerId },
           game.next,
           booked,

@@ -63,7 +63,7 @@ export async function auditPlayerStatuses(audit: PlayerStatusAudit): Promise<voi
       for (const [player] of disagreeing) found.set(player, await redis.playerStatus(cell, player));
     }
     for (const [player, expected] of disagreeing) {
-      const problem = "Redis's status of the player is another";
+      const problem = 'the status of the player in Redis differs from Postgres';
       const colon = player.indexOf(':');
       const at = { cell, partner: Number(player.slice(0, colon)), player: player.slice(colon + 1) };
       findings.found('statuses', problem, at, expected, found.get(player) ?? 'ACTIVE');

@@ -51,11 +51,11 @@ export async function auditPublicLog(
   for (const [logId, { size, root, tree }] of logs) {
     const at = { log: logId };
     if (tree.size !== size)
-      findings.found('log', 'the log has another number of records', at, size, tree.size);
+      findings.found('log', 'the number of records in the log is wrong', at, size, tree.size);
     else if (!tree.root().equals(root))
       findings.found(
         'log',
-        'the root is not that of the records',
+        'the root does not match the records',
         at,
         tree.root().toString('hex'),
         root.toString('hex'),
@@ -66,7 +66,7 @@ export async function auditPublicLog(
     if (entries !== placed)
       findings.found(
         'log',
-        'the log has records that are no entry of a game',
+        'the number of private records differs from the number of entries of games',
         { log: logId },
         placed,
         entries,
@@ -118,7 +118,7 @@ async function judgeTiles(
     if (level < 0) {
       const records = recordsOf(bytes);
       if (records === undefined || log.tree.size !== index * 256)
-        findings.found('log', 'a bundle of records is broken or missing', at);
+        findings.found('log', 'a bundle of records is damaged or missing', at);
       for (const record of records ?? []) {
         const place = log.tree.size;
         log.tree.append(leafHash(record));
@@ -132,7 +132,7 @@ async function judgeTiles(
     const isRight =
       index * 256 + width <= Math.floor(log.tree.size / 256 ** level) &&
       tileOf(level, index, width, log.tree.read).equals(bytes);
-    if (!isRight) findings.found('log', 'a tile is not that of the records', at);
+    if (!isRight) findings.found('log', 'a tile does not match the records', at);
   }, noPause);
   findings.looked('log', 'tiles', tiles);
   return anchors;
@@ -156,7 +156,7 @@ async function judgeEntries({ entries: all }: Reads, logs: Logs, findings: Findi
   let entries = 0;
   const endGame = (): void => {
     if (next !== until)
-      findings.found('log', "a game's entries end before its next number", { game: gameId }, until, next);
+      findings.found('log', 'the last entries of a game are missing', { game: gameId }, until, next);
   };
   await all((row) => {
     if (row.int(ENTRIES.gameId) !== gameId) {
@@ -189,11 +189,11 @@ function entryProblem(row: CopyRow, log: Log | undefined, logIndex: number): str
   const isBlock = type === 'block' || type === 'pool' || type === 'shoes';
   const toIndex = row.safe(ENTRIES.toIndex);
   if (log === undefined || logIndex >= log.tree.size)
-    return 'an entry has a place that the log does not have';
+    return 'an entry names an index that the log does not have';
   if (type === 'forgotten') return undefined;
-  if (row.isNull(ENTRIES.salt) || row.isNull(ENTRIES.labelKey)) return 'an entry lacks its opening';
+  if (row.isNull(ENTRIES.salt) || row.isNull(ENTRIES.labelKey)) return 'an entry has no opening';
   if (isBlock && (row.isNull(ENTRIES.blockTo) || row.safe(ENTRIES.blockTo) !== toIndex))
-    return 'an entry has no block, or one of another range';
+    return 'an entry has no block, or its block has another range';
   openFields(row, ENTRIES.sealed, { seed: ENTRIES.seed, nonce: ENTRIES.nonce });
   const labelKey = Buffer.from(row.bytes(ENTRIES.labelKey));
   const number = row.safe(ENTRIES.number);
@@ -217,7 +217,7 @@ function entryProblem(row: CopyRow, log: Log | undefined, logIndex: number): str
   const leaf = leafHash(privateRecord(labelOf(labelKey, number), commitment));
   return leaf.equals(log.tree.read(0, logIndex))
     ? undefined
-    : 'the opening of an entry is not what was logged';
+    : 'the opening of an entry does not match the log';
 }
 
 async function judgeCheckpoints({ checkpoints }: Reads, logs: Logs, findings: Findings): Promise<void> {
@@ -241,9 +241,9 @@ async function judgeNamed({ named }: Reads, logs: Logs, findings: Findings): Pro
     const log = [...logs.values()].find(({ origin }) => note.startsWith(`${origin}\n`));
     const size = Number(note.split('\n')[1]);
     const problem =
-      log === undefined ? 'a checkpoint is of another log or size' : noteProblem(note, size, log);
+      log === undefined ? 'a checkpoint names another log or size' : noteProblem(note, size, log);
     if (problem === undefined) return;
-    findings.found('log', `of a settlement report ${problem}`, {
+    findings.found('log', `settlement report: ${problem}`, {
       partner: row.int(NAMED.partnerId),
       day: row.text(NAMED.day),
     });
@@ -255,13 +255,14 @@ function noteProblem(text: string, size: number, { origin, vkeys, tree }: Log): 
     const note = parseNote(text);
     const checkpoint = parseCheckpoint(note.text);
     if (checkpoint.origin !== origin || checkpoint.size !== size || size > tree.size)
-      return 'a checkpoint is of another log or size';
-    if (!checkpoint.root.equals(tree.root(size))) return 'a checkpoint has another root than the records';
+      return 'a checkpoint names another log or size';
+    if (!checkpoint.root.equals(tree.root(size)))
+      return 'the root of a checkpoint does not match the records';
     // The signing key may have been replaced since, so a signature of any of the log's keys is accepted.
     signersOf(note, vkeys.map(parseVkey));
     return undefined;
   } catch (error) {
-    if (error instanceof NoteError) return `a checkpoint is wrong: ${error.message}`;
+    if (error instanceof NoteError) return `a checkpoint is invalid: ${error.message}`;
     throw error;
   }
 }

@@ -71,7 +71,7 @@ export class Redrawn {
     const held = this.#held.get(key);
     if (held !== undefined) return held;
     const sheet = this.#sheets.get(this.#sheetIds.get(gameId) ?? -1);
-    if (sheet === undefined) throw new Error("the game's PAR sheet is not there");
+    if (sheet === undefined) throw new Error("the game's PAR sheet is missing");
     const drawn = drawBlock(sheet, seed, count);
     this.#held.set(key, drawn);
     if (this.#held.size > HELD_MAX) this.#held.delete(this.#held.keys().next().value!);
@@ -97,5 +97,5 @@ export function drawnDifference(draw: () => Uint16Array, outcomes: Buffer): stri
   if (typeof drawn === 'string') return drawn;
   const place = drawn.findIndex((code, i) => code !== outcomes.readUInt16LE(i * OUTCOME_BYTES));
   if (place < 0) return undefined;
-  return `the block is not what its seed gives, from place ${place} on: ${drawn[place]} is drawn there, not ${outcomes.readUInt16LE(place * OUTCOME_BYTES)}`;
+  return `the block differs from the outcomes drawn from its seed, first at place ${place}: drawn ${drawn[place]}, sealed ${outcomes.readUInt16LE(place * OUTCOME_BYTES)}`;
 }

@@ -81,15 +81,16 @@ export class RefundReplay {
     const found = (problem: string, expected?: number, is?: number): void =>
       this.#findings.found('requests', problem, at(), expected, is);
     if (raffle === undefined || ticket === undefined) {
-      found('the refund is of no ticket of a voided raffle, or of one that has a refund');
+      found('the refund names no ticket of a voided raffle, or a ticket that already has a refund');
       return;
     }
     raffle.tickets.delete(named!.entryId);
     raffle.refunded++;
-    if (amount !== ticket.price) found("the refund is not the ticket's price", ticket.price, amount);
+    if (amount !== ticket.price)
+      found('the refund differs from the price of the ticket', ticket.price, amount);
     if (this.#players.slot(partnerId, playerId) !== ticket.player)
-      found("the refund is not the ticket's player's");
-    if (raffle.failures.has(named!.entryId)) found('the ticket is on record as not refunded');
+      found("the refund went to another player than the ticket's");
+    if (raffle.failures.has(named!.entryId)) found('the refunded ticket is on record as not refunded');
   }
 
   /**
@@ -102,7 +103,7 @@ export class RefundReplay {
       const next = nextOf(game);
       if (refunds === undefined ? (next === poolSize) === isClosed : isClosed || !refunds.isDone) continue;
       const problem =
-        'a raffle must be closed once all its tickets are in the ledger or it is voided, and not before';
+        'a raffle must be closed if, and only if, all its tickets are in the ledger or it is voided';
       findings.found('indices', problem, { game }, poolSize, next);
     }
     let refunded = 0;
@@ -111,7 +112,7 @@ export class RefundReplay {
       for (const entryId of raffle.failures) {
         if (raffle.tickets.delete(entryId)) continue;
         // A failed refund whose ticket also has a refund was already reported with the adjustment.
-        findings.found('requests', 'a refund that failed is of no ticket, or of one that has a refund', {
+        findings.found('requests', 'a failed refund names no ticket, or a ticket that has a refund', {
           game,
           entry: entryId.toString(),
         });
@@ -120,8 +121,8 @@ export class RefundReplay {
       if (missing.length === 0) continue;
       const at = { game, entry: String(missing[0]) };
       const problem = raffle.isDone
-        ? 'tickets of a raffle that is voided and done have no refund; the first is named'
-        : 'tickets that the void of a raffle has gone through have no refund; the first is named';
+        ? 'a voided raffle is on record as refunded, but tickets lack a refund; the first one is listed'
+        : 'tickets lack a refund, although the void has passed them; the first one is listed';
       findings.found('requests', problem, at, 0, missing.length);
     }
     findings.looked('requests', 'refunds of voided raffles', refunded);

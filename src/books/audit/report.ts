@@ -2,18 +2,20 @@
 
 /** Names of the checks, with the statement that each check confirms if it finds nothing. */
 export const CHECKS = {
-  balances: 'every balance follows from the entries before it, and Redis has the same',
-  indices: 'every outcome index is dealt or voided, once; the counters agree',
-  outcomes: 'what was dealt is what was sealed, and paid what the PAR sheet says',
-  log: 'the public log is its records; every entry of a game is in it once, every loaded block in a published checkpoint',
-  blocks: 'blocks are what their commitments say, without gaps, and the same in Redis',
-  'double-entry': 'postings sum to zero; totals by day and of all balances are those of the ledger',
-  requests: 'every requestId stands for one entry, and binds to it; those of tickets are noted for ever',
-  rounds: 'every blackjack round is its shoe and its moves; Redis has open what the ledger has',
-  statuses: 'players are blocked in Redis as they are on record',
-  'audit-log': 'every entry of the audit log has the hash of itself and the one before',
-  communal: 'every communal progressive counts, fires, pays and tells as follows from the ledger',
-  cursors: 'cursors, outboxes and epochs fit the ledger; no cell is halted',
+  balances: 'every balance follows from the previous entries and equals the balance in Redis',
+  indices: 'every outcome index is dealt or voided exactly once, and the counters agree',
+  outcomes: 'every dealt outcome equals the sealed outcome and pays as the PAR sheet says',
+  log: 'the public log matches its records and has every entry of a game once, and a published checkpoint covers every loaded block',
+  blocks: 'blocks match their commitments, have no gaps and are the same in Redis',
+  'double-entry': 'postings sum to zero, and the totals by day and of all balances match the ledger',
+  requests:
+    'every requestId belongs to one entry and is bound to it, and those of tickets are recorded permanently',
+  rounds:
+    'every blackjack round follows from its shoe and moves, and Redis has the same open rounds as the ledger',
+  statuses: 'players have the same status in Redis as in Postgres',
+  'audit-log': 'the hash of every audit log entry covers the entry and the previous hash',
+  communal: 'counters, events, payouts and notices of every communal progressive follow from the ledger',
+  cursors: 'cursors, outboxes and epochs match the ledger, and no cell is halted',
 } as const;
 export type CheckName = keyof typeof CHECKS;
 

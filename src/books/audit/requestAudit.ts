@@ -108,7 +108,7 @@ function auditBound(
 ): void {
   const where = { cell, segment, field: field.toString('hex') };
   if (field.length !== 16 || value.length < BOUND.bytes) {
-    findings.found('requests', "what a requestId is bound to can't be read", where);
+    findings.found('requests', "the binding of a requestId can't be read", where);
     return;
   }
   const id = readId(value, 0);
@@ -189,31 +189,25 @@ function compareBound(
           .digest('hex')
           .slice(0, 32);
   if (key !== field.toString('hex')) {
-    findings.found(
-      'requests',
-      'a requestId is bound to an entry that has another one',
-      where,
-      field.toString('hex'),
-      key,
-    );
+    findings.found('requests', 'the bound entry has another requestId', where, field.toString('hex'), key);
     return;
   }
   const differs = (what: string, expected: string | number, found: string | number): void => {
     if (found !== expected)
-      findings.found('requests', `the bound ${what} is not that of the entry`, where, expected, found);
+      findings.found('requests', `the bound ${what} differs from the entry`, where, expected, found);
   };
   differs('outcome code', entry.outcomeCode, value.readUInt16LE(8));
   differs('balance', entry.balanceMicros, readSafeInt64(value, 10));
   if (value.subarray(BOUND.bytes).equals(FORCED_MARK) !== entry.isForced) {
     const problem = entry.isForced
-      ? 'a replay would not repeat that its spin was forced'
-      : 'a replay would say that its spin was forced';
+      ? 'the stored reply of a forced spin is not marked as forced'
+      : 'the stored reply of a drawn spin is marked as forced';
     findings.found('requests', problem, where);
   }
   const expected = fingerprintOf(entry).toString('hex');
   const bound = value.toString('hex', CORE.bytes, BOUND.bytes);
   if (bound !== expected) {
-    const problem = 'the bound fingerprint is not that of the request';
+    const problem = 'the bound fingerprint does not match the request';
     findings.found('requests', problem, where, expected, bound);
   }
 }

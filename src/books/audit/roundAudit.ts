@@ -71,13 +71,13 @@ export async function auditRounds(
     (row) => {
       const problem =
         row.int(1) === 1
-          ? 'no round has the entry as it is in the ledger'
-          : 'a round has an entry that the ledger has not so';
+          ? 'a ledger entry of a round is missing in its round, or differs there'
+          : 'an entry of a round is missing in the ledger, or differs there';
       findings.found('rounds', problem, { entry: row.big(0).toString() });
     },
     async () => {},
   );
-  findings.looked('rounds', 'rounds played again', count);
+  findings.looked('rounds', 'rounds replayed', count);
   findings.looked('rounds', 'entries of rounds', entries);
 }
 
@@ -95,8 +95,8 @@ const placeOf = (row: CopyRow): Place => ({
 type Problem = readonly [what: string, expected?: string, found?: string];
 
 function judge(row: CopyRow, table: AuditedTable | undefined): Problem | undefined {
-  if (table === undefined) return ['the game is no blackjack table'];
-  if (row.isNull(ROUNDS.seed)) return ['no block has the shoe'];
+  if (table === undefined) return ['the game is not a blackjack table'];
+  if (row.isNull(ROUNDS.seed)) return ['no block has the shoe of the round'];
   openFields(row, ROUNDS.sealed, { seed: ROUNDS.seed }, row.int(ROUNDS.seedFrom));
   const status = row.text(ROUNDS.status);
   const moves = listOf(row, ROUNDS.moves).map((code) => MOVES[Number(code)]!);
@@ -113,15 +113,18 @@ function judge(row: CopyRow, table: AuditedTable | undefined): Problem | undefin
   const should = expected.map(text).join(' ');
   const is = kinds.map((kind, i) => `${kind}/${wagers[i]}/${credits[i]}/${codes[i]}`).join(' ');
   if (is !== should) {
-    return ['the entries (kind/wager/credit/code) are not what shoe and moves give', should, is];
+    return ['the entries (kind/wager/credit/code) do not follow from shoe and moves', should, is];
   }
   const last = expected.at(-1)!;
   const isOver = expected.length === 1 ? last.code !== 0 : (last.code & ENDED) !== 0;
   const expectedStatus = last.kind === KIND.void ? 'VOIDED' : isOver ? 'SETTLED' : 'OPEN';
-  if (status !== expectedStatus) return ['the round has another status', expectedStatus, status];
+  if (status !== expectedStatus)
+    return ['the status of the round does not follow from its moves', expectedStatus, status];
   const payout = row.isNull(ROUNDS.payout) ? 'none' : String(row.safe(ROUNDS.payout));
   const expectedPayout = isOver ? String(last.credit) : 'none';
-  return payout === expectedPayout ? undefined : ['the round has another payout', expectedPayout, payout];
+  return payout === expectedPayout
+    ? undefined
+    : ['the payout of the round does not follow from its moves', expectedPayout, payout];
 }
 
 /**
@@ -185,14 +188,14 @@ export async function auditOpenRounds({ facts, findings, reads, redis }: OpenRou
       const now = await differences(cell, reads, redis);
       // A difference that changed between two attempts was a round in progress, not a fault.
       const same = [...now].filter(([field, pair]) => differing.get(field)?.join() === pair.join());
-      if (attempt === 0) findings.looked('rounds', 'cells with what Redis has open', 1);
+      if (attempt === 0) findings.looked('rounds', 'cells whose open rounds in Redis were compared', 1);
       differing = attempt === 0 ? now : new Map(same);
       if (differing.size === 0) break;
     }
     for (const [field, [expected, found]] of differing) {
       findings.found(
         'rounds',
-        "Redis's open round of the player is another",
+        'the open round of the player in Redis differs from Postgres',
         { cell, field },
         expected,
         found,

@@ -45,7 +45,7 @@ export function judgeShoes(row: CopyRow, { rules }: AuditedTable, findings: Find
   if (seeds.length * 2 !== outcomes.length || seeds.length * SEED_BYTES !== row.bytes(BLOCKS.seed).length) {
     findings.found(
       'blocks',
-      'a block of shoes has another number of seeds',
+      'the number of seeds of a block differs from its number of shoes',
       at,
       outcomes.length / 2,
       seeds.length,
@@ -56,6 +56,12 @@ export function judgeShoes(row: CopyRow, { rules }: AuditedTable, findings: Find
     const code = dealCode(rules, shuffleShoe(rules.decks, seed));
     const sealed = outcomes.readUInt16LE(i * 2);
     if (code !== sealed)
-      findings.found('blocks', 'a shoe is not dealt as its seed says', { ...at, place: i }, code, sealed);
+      findings.found(
+        'blocks',
+        'the sealed deal of a shoe differs from the deal of its seed',
+        { ...at, place: i },
+        code,
+        sealed,
+      );
   });
 }

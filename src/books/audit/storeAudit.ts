@@ -63,7 +63,7 @@ export async function auditPlayers(audit: StoresAudit, players: PlayerTable, sta
     if (players.seen[slot] === 1) continue;
     findings.found(
       'balances',
-      'a player of the ledger is not in Redis',
+      'a player of the ledger is missing in Redis',
       {
         cell: facts.partnerCells.get(partnerId) ?? '-',
         partner: partnerId,
@@ -90,7 +90,7 @@ function auditPlayer(
   const playerId = field.toString('utf8', colon + 1);
   const where = { cell, partner: partnerId, player: playerId };
   if (colon < 1 || !isPlayer(value) || !communal.player(cell, partnerId, playerId, value)) {
-    const problem = "Redis's record of the player can't be read";
+    const problem = "the record of the player in Redis can't be read";
     findings.found('balances', problem, { ...where, field: field.toString() });
     return;
   }
@@ -101,7 +101,7 @@ function auditPlayer(
     if (entry.balanceMicros !== balanceMicros) {
       findings.found(
         'balances',
-        "Redis's balance is not that of the player's newest entry",
+        "the balance in Redis differs from the player's newest entry",
         at,
         entry.balanceMicros,
         balanceMicros,
@@ -110,7 +110,7 @@ function auditPlayer(
     if (entry.entryNumber !== entryNumber) {
       findings.found(
         'balances',
-        'Redis counts another number of entries of the player',
+        "the number of the player's entries in Redis is wrong",
         at,
         entry.entryNumber,
         entryNumber,
@@ -119,7 +119,7 @@ function auditPlayer(
     if (entry.outcomeCode !== outcomeCode) {
       findings.found(
         'balances',
-        "Redis's outcome code is not that of the player's newest entry",
+        "the outcome code in Redis differs from the player's newest entry",
         at,
         entry.outcomeCode,
         outcomeCode,
@@ -128,14 +128,14 @@ function auditPlayer(
   };
   const ownCell = facts.partnerCells.get(partnerId);
   if (ownCell !== undefined && ownCell !== cell) {
-    findings.found('balances', 'Redis has the player in another cell', at, ownCell, cell);
+    findings.found('balances', 'the player is in the wrong cell of Redis', at, ownCell, cell);
     return;
   }
   const slot = players.find(partnerId, playerId);
   if (slot !== undefined) {
     players.seen[slot] = 1;
     if (players.firstMs[slot] !== createdAtMs) {
-      const problem = "Redis's time of the player's first entry is another";
+      const problem = "the time of the player's first entry in Redis is wrong";
       findings.found('balances', problem, at, players.firstMs[slot]!, createdAtMs);
     }
     const booked = players.newestId(slot);
@@ -163,7 +163,7 @@ function auditPlayer(
           at,
         );
       } else if (entry.partnerId !== partnerId || entry.playerId !== playerId) {
-        const problem = "the player's newest entry in Redis is another player's";
+        const problem = "the player's newest entry in Redis belongs to another player";
         findings.found(
           'balances',
           problem,
@@ -188,7 +188,7 @@ export async function auditCells(audit: StoresAudit): Promise<void> {
     const before = new Map<number, number>();
     for await (const [field, game] of redis.games(cell)) {
       if (game === undefined)
-        findings.found('indices', "Redis's record of the game can't be read", { cell, game: field });
+        findings.found('indices', "the record of the game in Redis can't be read", { cell, game: field });
       else before.set(Number(field), game.nextIndex);
     }
     // Every outcome dealt before the counters were read is now in the outbox or committed, so the counters
@@ -203,13 +203,13 @@ export async function auditCells(audit: StoresAudit): Promise<void> {
       // For a voided raffle the counter in Redis is set to the pool size, so that no ticket can be sold.
       const raffle = facts.raffles.get(gameId);
       if (counter > next && !(raffle?.refunds && counter === raffle.poolSize)) {
-        const problem = "Redis's counter is ahead of what is booked and what waits in the outbox";
+        const problem = 'the counter in Redis is ahead of the ledger and the outbox';
         findings.found('indices', problem, at, next, counter);
         continue;
       }
       const now = (await redis.game(cell, gameId))?.nextIndex ?? 0;
       if (now < next) {
-        const problem = "Redis's counter is behind what is booked and what waits in the outbox";
+        const problem = 'the counter in Redis is behind the ledger and the outbox';
         findings.found('indices', problem, at, next, now);
       }
     }
@@ -271,19 +271,20 @@ function cellDisagreements(
   if (epoch !== expected) {
     const problem =
       epoch?.startsWith(`${token}:`) === true
-        ? 'no worker has found the cell fit to be dealt from in this run of Redis'
-        : "Redis's epoch is not the cell's";
+        ? 'no worker has prepared the cell since the last start of Redis'
+        : 'the epoch in Redis differs from the epoch of the cell';
     list.push([problem, at, expected, epoch ?? 'none']);
   }
   if (newestEntryId === undefined ? cursorId > 0n : newestEntryId < cursorId) {
-    list.push(["Redis's newest entry is below the cursor", at, cursorId, newestEntryId ?? 'none']);
+    list.push(['the newest entry in Redis is below the cursor', at, cursorId, newestEntryId ?? 'none']);
   }
   if (booked !== undefined && booked.id > cursorAfter) {
-    list.push(['Redis takes an entry above the cursor for booked', at, cursorAfter, booked.id]);
+    list.push(['Redis records an entry above the cursor as committed', at, cursorAfter, booked.id]);
   }
   if (booked !== undefined && added !== undefined && booked.id === newestEntryId) {
     if (!areEqual(booked.totals, added)) {
-      const problem = 'all is booked, but Redis counts otherwise what was added and what was booked';
+      const problem =
+        'everything is committed, but the totals of added and committed entries in Redis differ';
       list.push([problem, at, totalsText(added), totalsText(booked.totals)]);
     }
   }
@@ -351,14 +352,14 @@ class OutboxWalk {
       return;
     }
     if (this.#totals !== undefined && !areEqual(this.#totals, before)) {
-      const problem = 'the totals of an outbox entry do not follow from what comes before it';
+      const problem = 'the totals of an outbox entry do not follow from the previous outbox entry';
       this.#found(problem, at, totalsText(this.#totals), totalsText(before));
     }
     this.#totals = { entries: before.entries + records.length, bytes: before.bytes + bytes };
     for (const record of records) this.#record(record, at);
     const last = streamIdOf(records.at(-1)!.id);
     if (last !== streamId) {
-      this.#found('an outbox entry does not bear the id of its last ledger entry', at, last, streamId);
+      this.#found('the id of an outbox entry differs from its last ledger entry', at, last, streamId);
     }
   }
 
@@ -366,13 +367,13 @@ class OutboxWalk {
     const { id, partnerId, playerId, gameId, outcomeIndex } = record;
     const at = { ...where, entry: id.toString(), partner: partnerId, player: playerId };
     if (id <= this.#position) {
-      const problem = 'an entry of the outbox is not above what comes before it';
+      const problem = 'the id of a ledger entry in the outbox does not increase';
       this.#found(problem, at, `above ${this.#position}`, id);
     } else {
       this.#position = id;
     }
     if (cellOfId(id) !== this.#cell) {
-      this.#found("an entry of the outbox has another cell's id", at, this.#cell, cellOfId(id));
+      this.#found('a ledger entry in the outbox has an id of another cell', at, this.#cell, cellOfId(id));
     }
     if (id > this.#counted) {
       this.#counted = id;
@@ -382,7 +383,7 @@ class OutboxWalk {
     if (!advancesGameIndex && record.voidedTo === undefined) return;
     const expected = this.#next.get(gameId) ?? 0;
     if (outcomeIndex !== expected) {
-      const problem = 'the outbox does not go on where the ledger stands';
+      const problem = 'an index in the outbox does not follow the ledger';
       this.#found(problem, { ...at, game: gameId, index: outcomeIndex }, expected, outcomeIndex);
     }
     this.#next.set(gameId, record.voidedTo ?? outcomeIndex + 1);

@@ -40,7 +40,7 @@ export class SettlementJob extends PeriodicService {
   }
 
   override health(): Health {
-    return this.#failing === 0 ? HEALTHY : unhealthy(`${this.#failing} settlement reports could not be made`);
+    return this.#failing === 0 ? HEALTHY : unhealthy(`${this.#failing} settlement reports failed`);
   }
 
   /**

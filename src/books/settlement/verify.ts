@@ -100,13 +100,13 @@ export async function verifySettlements(
         if (report === undefined) continue;
         const before = previous.get(reportKey(link))!;
         if (report.previousHash !== before) {
-          differ('previousHash is not the hash of the report before', before, report.previousHash);
+          differ('previousHash is not the hash of the previous report', before, report.previousHash);
         }
         if (report.ledgerFrom !== String(ids.from)) {
-          differ('ledgerFrom is not where the day begins', String(ids.from), report.ledgerFrom);
+          differ('ledgerFrom is not the first entry id of the day', String(ids.from), report.ledgerFrom);
         }
         if (link.isComplete && report.ledgerTo !== String(ids.to)) {
-          differ('ledgerTo is not where the day ends', String(ids.to), report.ledgerTo);
+          differ('ledgerTo is not the first entry id of the next day', String(ids.to), report.ledgerTo);
         }
         // Only the newest revision is compared with the ledger, because an earlier revision may have been
         // wrong and corrected.
@@ -145,17 +145,17 @@ function sealedReport({ text }: ReportText, link: Link, differ: Differ): Settlem
     report = parseExactJson(text) as SettlementReportBody;
     sealed = seal(report);
   } catch (error) {
-    differ('the report is not JSON that has a canonical form', null, String(error));
+    differ('the report is not JSON with a canonical form', null, String(error));
     return undefined;
   }
-  if (sealed.text !== text) differ('the report is not in its canonical form', sealed.text, text);
+  if (sealed.text !== text) differ('the report is not stored in its canonical form', sealed.text, text);
   if (sealed.integrityHash !== link.integrityHash) {
-    differ('the report does not have its integrityHash', sealed.integrityHash, link.integrityHash);
+    differ('integrityHash is not the hash of the report', sealed.integrityHash, link.integrityHash);
   }
   if (report.reportDate !== link.date)
-    differ('reportDate is not that of its row', link.date, report.reportDate);
+    differ('reportDate differs from the day of its row', link.date, report.reportDate);
   if (report.revision !== link.revision) {
-    differ('revision is not that of its row', link.revision, report.revision);
+    differ('revision differs from the revision of its row', link.revision, report.revision);
   }
   return report;
 }
@@ -199,11 +199,11 @@ function compareWithAuditLog({ links, witnesses }: SettlementSnapshot, differenc
       if (expected !== found) differences.push({ partnerId, date, revision, problem, expected, found });
     };
     if (witness === undefined) {
-      differ('the audit log does not know of this report', null, link.integrityHash);
+      differ('the report is not in the audit log', null, link.integrityHash);
       continue;
     }
-    differ('integrityHash is not that of the audit log', witness.integrityHash, link.integrityHash);
-    differ('reportStatus is not that of the audit log', witness.status, link.status);
+    differ('integrityHash differs from the audit log', witness.integrityHash, link.integrityHash);
+    differ('reportStatus differs from the audit log', witness.status, link.status);
   }
   for (const { subject, revision, integrityHash } of witnessed.values()) {
     const [, partnerId, date] = subject.split(':');
@@ -211,7 +211,7 @@ function compareWithAuditLog({ links, witnesses }: SettlementSnapshot, differenc
       partnerId: Number(partnerId),
       date: date ?? '',
       revision,
-      problem: 'a report that the audit log has is gone',
+      problem: 'a report of the audit log is missing',
       expected: integrityHash,
       found: null,
     });
@@ -229,7 +229,7 @@ function findGaps({ links, firstDays }: SettlementSnapshot, differences: Differe
     const { partnerId, date, revision, isComplete } = link;
     const expected = (revisions.get(dayKey(link)) ?? 0) + 1;
     if (revision !== expected) {
-      const problem = 'a revision before this one is gone';
+      const problem = 'the previous revision of this report is missing';
       differences.push({ partnerId, date, revision, problem, expected, found: revision });
     }
     revisions.set(dayKey(link), revision);
@@ -248,7 +248,7 @@ function findGaps({ links, firstDays }: SettlementSnapshot, differences: Differe
     for (let ms = startOf(first); ms <= startOf(last); ms += DAY_MS) {
       const date = dayOf(ms);
       if (days.has(date)) continue;
-      const problem = 'there is no complete report, and there is one of a later day';
+      const problem = 'the day has no complete report, although a later day has one';
       differences.push({ partnerId, date, problem, expected: 'a report', found: null });
     }
   }
@@ -289,7 +289,7 @@ function compareWithLedger(
     ...(report.openRounds === undefined ? [] : (['openRounds', 'openWageredUsd'] as const)),
   ] as const) {
     if (String(report[name]) !== String(expected[name]))
-      differ(`${name} is not that of the ledger`, plain(expected[name]!), plain(report[name]!));
+      differ(`${name} differs from the ledger`, plain(expected[name]!), plain(report[name]!));
   }
   for (const row of expected.gameBreakdown) {
     const found = listed.get(row.gameConfigId);
@@ -299,7 +299,7 @@ function compareWithLedger(
       const value = found?.[name] ?? (name === 'communityBonusUsd' && found !== undefined ? 0 : null);
       const expectedValue = row[name] ?? null;
       if (found !== undefined && String(value) === String(expectedValue)) continue;
-      const problem = `${name} of game ${row.gameConfigId} is not that of the ledger`;
+      const problem = `${name} of game ${row.gameConfigId} differs from the ledger`;
       differ(problem, plain(expectedValue), plain(value));
     }
   }

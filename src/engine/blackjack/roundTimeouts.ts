@@ -56,7 +56,7 @@ export class RoundTimeouts extends PeriodicService {
     if (table === undefined) return;
     const ended = await rounds.end(table, record, record, 'timeout');
     if (ended === 'overflow')
-      throw new Error(`Round ${record.entryIds[0]} would pass the bound of a balance`);
+      throw new Error(`The payout of round ${record.entryIds[0]} would exceed the maximum balance`);
   }
 
   protected onTurnFailed(error: unknown): void {

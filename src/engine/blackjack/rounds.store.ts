@@ -95,8 +95,11 @@ export async function bookRounds(tx: Transaction, entries: readonly RoundEntry[]
   const done = new Set(moved.map((row) => `${row.game_id}/${row.shoe_index}`));
   const wrong = additions.filter(({ game, shoe }) => !done.has(`${game}/${shoe}`));
   return [
-    ...(made.length === deals.length ? [] : ['a round was dealt at a game that is no blackjack table']),
-    ...wrong.map(({ game, shoe, step }) => `game ${game}: step ${step} is not the next one of round ${shoe}`),
+    ...(made.length === deals.length ? [] : ['a round was dealt at a game that is not a blackjack table']),
+    ...wrong.map(
+      ({ game, shoe, step }) =>
+        `game ${game}: step ${step} is not the next step of the round with shoe ${shoe}`,
+    ),
   ];
 }
 

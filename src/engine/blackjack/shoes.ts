@@ -48,7 +48,7 @@ export class Shoes {
       return known;
     }
     const read = await this.#store.rounds.shoeSeeds(gameId, shoeIndex);
-    if (read === undefined) throw new Error(`No block has shoe ${shoeIndex} of game ${gameId}`);
+    if (read === undefined) throw new Error(`No block of game ${gameId} has shoe ${shoeIndex}`);
     const block = { gameId, ...read };
     // A concurrent call may have read the same block. A duplicate does no harm.
     this.#blocks.push(block);

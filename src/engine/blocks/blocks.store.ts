@@ -42,7 +42,7 @@ export async function leaseBlock(
     if (here === undefined) throw new FencedError(`Game ${block.gameId} is no longer in cell ${lease.cell}`);
     if (here.is_rotating) return false;
     const voided = await tx`SELECT 1 FROM raffles WHERE game_id = ${block.gameId} AND voided_at IS NOT NULL`;
-    if (voided.length > 0) throw new FencedError(`Raffle ${block.gameId} is voided`);
+    if (voided.length > 0) throw new FencedError(`Raffle ${block.gameId} was voided`);
     await tx`
       INSERT INTO blocks (game_id, from_index, to_index, outcomes, seed, nonce, commitment, epoch, tree, sealed, log_number)
       VALUES (${block.gameId}, ${block.fromIndex}, ${block.toIndex}, ${secret.outcomes as Buffer}, ${secret.seed as Buffer},

@@ -130,7 +130,9 @@ export class BlockKeeper implements Service {
     const [first] = this.#failing;
     if (first === undefined) return HEALTHY;
     const [gameId, reason] = first;
-    return unhealthy(`${this.#failing.size} games are not replenished; game ${gameId}: ${reason}`);
+    return unhealthy(
+      `${this.#failing.size} games are not replenished, for example game ${gameId}: ${reason}`,
+    );
   }
 
   /** Considers all queues, for example after partners have changed their reserves. */

@@ -62,7 +62,7 @@ export class Adjustments {
       const intent = await recordOnce(this.#sql, actor, wanted);
       if (intent !== undefined) return intent;
     }
-    throw new Error('The intent of an adjustment is withdrawn each time that it is looked for');
+    throw new Error('The intent of an adjustment was withdrawn again at every attempt to read it');
   }
 
   /**

@@ -16,7 +16,9 @@ export class BatchReply {
     this.#itemsAt = REPLY.bytes + partnerCount * REPLY_PARTNER.bytes;
     const tailsAt = this.#itemsAt + itemCount * REPLY_SPIN.bytes;
     if (buffer.length < tailsAt) {
-      throw new Error(`The reply of a batch has ${buffer.length} bytes, at least ${tailsAt} were expected`);
+      throw new Error(
+        `The reply of a batch has ${buffer.length} bytes, but at least ${tailsAt} were expected`,
+      );
     }
     this.#tails = buffer.length === tailsAt ? undefined : readTails(buffer, tailsAt);
   }
@@ -69,7 +71,7 @@ function readTails(buffer: Buffer, tailsAt: number): Map<number, Buffer> {
     const { place, length } =
       bytesAt <= buffer.length ? REPLY_TAIL.read(buffer, at) : { place: 0, length: Number.POSITIVE_INFINITY };
     const end = bytesAt + length;
-    if (end > buffer.length) throw new Error('The reply of a batch ends within a tail');
+    if (end > buffer.length) throw new Error('The reply of a batch ends in the middle of a tail');
     tails.set(place, buffer.subarray(bytesAt, end));
     at = end;
   }

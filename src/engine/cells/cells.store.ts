@@ -209,7 +209,7 @@ export async function moveCursors(tx: Transaction, moves: readonly CursorMove[])
   const moved = new Set(rows.map(({ cell }) => cell));
   const lost = moves.filter(({ lease }) => !moved.has(lease.cell));
   throw new FencedError(
-    lost.map(({ lease }) => `Cell ${lease.cell} is no longer written by fence ${lease.fence}`).join('; '),
+    lost.map(({ lease }) => `Cell ${lease.cell} has another owner than fence ${lease.fence}`).join('; '),
   );
 }
 
@@ -221,7 +221,7 @@ export async function assertOwner(tx: Transaction, lease: { cell: number; fence:
   const rows =
     await tx`SELECT 1 FROM cells WHERE cell = ${lease.cell} AND fence = ${lease.fence} FOR NO KEY UPDATE`;
   if (rows.length !== 1)
-    throw new FencedError(`Cell ${lease.cell} is no longer written by fence ${lease.fence}`);
+    throw new FencedError(`Cell ${lease.cell} has another owner than fence ${lease.fence}`);
 }
 
 /**

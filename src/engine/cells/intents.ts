@@ -170,7 +170,8 @@ export class Intents {
     if (reply.status === SPIN_STATUS.dealt) return request.doneBy(intent, reply);
     if (reply.status === SPIN_STATUS.lapsed) return this.#renumber(request, intent, under);
     const refusal = request.refusals[reply.status];
-    if (refusal === undefined) throw new Error(`An intent came to status ${reply.status}`);
+    if (refusal === undefined)
+      throw new Error(`The script returned the unexpected status ${reply.status} for an intent`);
     const [name, answer] = refusal;
     if (name === undefined) return answer;
     // If the withdrawal fails, the intent stays on record in its lapsed state. A repetition of the request

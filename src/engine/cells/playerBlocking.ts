@@ -56,7 +56,7 @@ export class PlayerBlocking {
         await store.playerStatuses.record(actor, {
           ...wanted,
           status: 'ACTIVE',
-          reason: 'there is no such player',
+          reason: 'the player does not exist',
         });
       }
       return 'unknownPlayer';

@@ -69,7 +69,7 @@ export async function finishRotation(
   deadlineMs: number,
 ): Promise<void> {
   const rotated = await carryOut(cells, () => rotations.pending(gameId), rotations, deadlineMs);
-  if (rotated === 'unavailable') throw new Error(`The rotation of game ${gameId} is not booked yet`);
+  if (rotated === 'unavailable') throw new Error(`The rotation of game ${gameId} is not committed yet`);
 }
 
 /** @returns undefined if no rotation of the game is on record */

@@ -178,8 +178,8 @@ async function bookChanges(
     const isNext = change.progressBefore === at.progress && change.budgetBeforeMicros === at.budgetMicros;
     if (!isNext) {
       throw new PotError(
-        `the pot of game ${gameId} goes on at ${change.progressBefore} spins and ${change.budgetBeforeMicros} micro-USD, ` +
-          `the books stand at ${at.progress} and ${at.budgetMicros}`,
+        `the next change of the pot of game ${gameId} starts at ${change.progressBefore} spins and ${change.budgetBeforeMicros} micro-USD, ` +
+          `but Postgres has ${at.progress} spins and ${at.budgetMicros} micro-USD`,
       );
     }
     at = change;
@@ -192,7 +192,9 @@ async function bookChanges(
     } else await bookFunding(tx, change);
   }
   if (paid !== 0n)
-    throw new PotError(`the events of game ${gameId} paid ${paid} micro-USD more than its budget`);
+    throw new PotError(
+      `the events of game ${gameId} paid ${paid} micro-USD more than they took from its budget`,
+    );
   const newest = changes.at(-1)!;
   await tx`
     INSERT INTO communal_pots AS t (game_id, version, progress, budget_micros, recency_from, noted_to)
@@ -211,7 +213,7 @@ async function bookFunding(tx: Transaction, change: PotChange): Promise<void> {
       AND amount_micros = ${change.budgetMicros - change.budgetBeforeMicros} RETURNING 1`;
   if (rows.length === 1 || (await bookWithdrawn(tx, change))) return;
   throw new PotError(
-    `the funding ${change.reference} of game ${change.gameId} is booked with another amount`,
+    `the funding ${change.reference} of game ${change.gameId} is committed with another amount`,
   );
 }
 
@@ -251,5 +253,5 @@ async function bookNotified(
       AS u(share_id, spin_id)
     WHERE entry_id = u.share_id AND told_by IS NULL RETURNING 1`;
   if (rows.length !== notified.length)
-    throw new PotError('a share was notified that was notified before, or that is not booked');
+    throw new PotError('a share was notified twice, or a notified share is not committed');
 }

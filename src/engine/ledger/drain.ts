@@ -30,7 +30,9 @@ export async function drain(
       const cursor = flusher.cursorOf(lease);
       if (cursor !== undefined && cursor >= newestId) return { ...lease, cursorId: cursor };
       if (cursor === undefined || performance.now() > deadline)
-        throw new Error(`What the replica holds of cell ${lease.cell} could not be booked`);
+        throw new Error(
+          `The outbox of cell ${lease.cell} on the promoted replica could not be committed in time`,
+        );
       await pause(LOOK_EVERY_MS);
     }
   } finally {

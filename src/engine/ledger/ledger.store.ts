@@ -218,7 +218,9 @@ async function moveProgress(
     const booked = new Set(rows.map((row) => row.game_id));
     const wrong = progress.filter((g) => !booked.has(g.gameId));
     throw new ProgressError(
-      wrong.map((g) => `game ${g.gameId}: index ${g.fromIndex} is not the next one of the ledger`).join('; '),
+      wrong
+        .map((g) => `game ${g.gameId}: index ${g.fromIndex} is not the next index in the ledger`)
+        .join('; '),
     );
   }
   return rows

@@ -76,7 +76,7 @@ export const positionOf = ({ lease, cursor, token }: OwnedCell): OutboxPosition 
  */
 export class EpochChangedError extends Error {
   constructor(cell: number) {
-    super(`Cell ${cell} of Redis is not at the epoch of its lease: its outbox is not booked`);
+    super(`Redis has another epoch of cell ${cell} than its lease, so its outbox is not flushed`);
   }
 }
 

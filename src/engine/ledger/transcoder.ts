@@ -158,7 +158,8 @@ export class Transcoder {
     this.newestId = readId(batch, last + OUTBOX.id);
     // Drop the keys, because they are a view that would keep everything read with them in memory.
     this.#keys = NO_KEYS;
-    if (this.#keyAt !== requestKeys.length) throw new RangeError('The outbox has more keys than requestIds');
+    if (this.#keyAt !== requestKeys.length)
+      throw new RangeError('The outbox has more request keys than request ids');
   }
 
   /** The rows for {@link bookEntries}, as a view that is valid until the next `reset`. */

@@ -106,7 +106,7 @@ export class RaffleVoids extends OwnedWork {
     const deadline = performance.now() + BOOKED_WITHIN_MS;
     while ((await committedIdOf(sql, lease.cell)) < newest) {
       if (this.isStopped || performance.now() > deadline)
-        throw new Error(`The tickets of raffle ${raffle.gameId} are not booked yet`);
+        throw new Error(`The tickets of raffle ${raffle.gameId} are not committed yet`);
       await pause(LOOK_MS);
     }
     await closeVoided(sql, lease, raffle);
@@ -119,7 +119,8 @@ export class RaffleVoids extends OwnedWork {
     const { gameId } = raffle;
     const piece = await ticketsBehind(sql, raffle, PIECE_TICKETS);
     if (piece === undefined) {
-      if (!(await finishVoid(sql, gameId))) throw new Error(`Tickets of raffle ${gameId} have no refund yet`);
+      if (!(await finishVoid(sql, gameId)))
+        throw new Error(`Some tickets of raffle ${gameId} have no refund yet`);
       onFailpoint('void.done');
       return;
     }
@@ -148,7 +149,7 @@ export class RaffleVoids extends OwnedWork {
     const atOnce = this.hasFailed(gameId) ? 1 : AT_ONCE;
     await Promise.all(Array.from({ length: atOnce }, inTurn));
     if (undone !== undefined || left.length > 0)
-      throw new Error(`A refund of raffle ${gameId} is ${undone ?? 'not begun'}`);
+      throw new Error(`A refund of raffle ${gameId} is not done yet (${undone ?? 'not begun'})`);
   }
 
   /**

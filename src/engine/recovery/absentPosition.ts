@@ -19,7 +19,7 @@ export class AbsentPosition extends PeriodicService {
   readonly name = 'absent position file';
   readonly #sql: Sql;
   readonly #events: EventEmitter;
-  #problem: string | undefined = 'It is not known yet whether Postgres has a position file on record';
+  #problem: string | undefined = 'Postgres has not been asked yet whether a position file is on record';
 
   constructor(sql: Sql, events: EventEmitter) {
     super({ everyMs: EVERY_MS, firstAfterMs: EVERY_MS });

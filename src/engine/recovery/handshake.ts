@@ -56,41 +56,41 @@ export async function examine(
   if (token === undefined) {
     if (cursorId === 0n && newestEntryId === undefined && !(await hasBlocks(sql, cell)))
       return { state: 'new' };
-    return lost('Redis holds nothing of this cell, or its rebuilding was interrupted');
+    return lost('Redis has no data of this cell, or its last rebuild was interrupted');
   }
   const [dataset, number, serverId = ''] = token.split(':');
   if (dataset !== ours[0]) {
     return foreign(
-      'Redis holds the data of another database; empty it, or run `spindle recover --replace`',
+      'Redis holds the data of another database. Empty it, or run `spindle recover --replace`',
       undefined,
     );
   }
   const epoch = `${dataset}:${number}`;
   if (BigInt(number ?? 0) > BigInt(ours[1]!)) {
     return foreign(
-      'Redis is at a later epoch than Postgres: Postgres was restored from an older copy',
+      'Redis has a later epoch than Postgres, because Postgres was restored from an older copy',
       epoch,
     );
   }
   const isPromoted = mayLack(serverId, store.node.knownServerId());
   const isEarlier = BigInt(number ?? 0) < BigInt(ours[1]!);
-  if (isEarlier && !isPromoted) return lost('Redis holds a copy from before an earlier rebuild');
+  if (isEarlier && !isPromoted) return lost('Redis has a copy from before an earlier rebuild');
   if (booked !== undefined && booked.id > cursorId) {
     return foreign(
-      `Redis was told that the ledger has entries up to ${booked.id}, which it has not: ` +
-        'Postgres was restored from an older copy',
+      `Redis has recorded entries up to ${booked.id} as committed, but the ledger does not have them, ` +
+        'because Postgres was restored from an older copy',
       epoch,
     );
   }
   if (isPromoted)
     return segments === undefined ? lost(TAKEN_OVER) : examinePromoted(sql, store, lease, token, isEarlier);
   if (cursorId > 0n && (newestEntryId === undefined || newestEntryId < cursorId)) {
-    return lost('Redis lacks ledger entries: it was restored from an older copy');
+    return lost('Redis lacks ledger entries, because it was restored from an older copy');
   }
   const noted = await answeredUnder(sql, lease);
   const answered = noted > knownOutside ? noted : knownOutside;
   if (answered > cursorId && (newestEntryId === undefined || newestEntryId < answered)) {
-    return lost('Redis lacks entries that were answered: it was restored from an older copy');
+    return lost('Redis lacks answered entries, because it was restored from an older copy');
   }
   const indices = await committedIndices(sql, cell);
   if (indices.length > 0) {
@@ -100,13 +100,16 @@ export async function examine(
       return game === undefined || BigInt(game.nextIndex) < nextIndex;
     });
     if (behind !== undefined) {
-      return lost(`Redis would deal outcomes of game ${behind.gameId} that are booked: it is an older copy`);
+      return lost(
+        `Redis is an older copy, because it would deal outcomes of game ${behind.gameId} that are already committed`,
+      );
     }
   }
   return { state: 'ready' };
 }
 
-const TAKEN_OVER = 'A replica has taken over, or the slot was moved: Redis may lack what was acknowledged';
+const TAKEN_OVER =
+  'A replica has taken over or the hash slot was moved, so Redis may lack acknowledged entries';
 
 /**
  * Examines a promoted replica. Its data is a prefix of what the primary had, and so a prefix of the ledger
@@ -122,10 +125,11 @@ async function examinePromoted(
 ): Promise<Finding> {
   const promoted: Unfit = { state: 'promoted', reason: TAKEN_OVER, token: undefined };
   const hasUnbooked = (await store.newestInOutbox()) > cursorId;
-  if (hasUnbooked && isEarlier) return lost(`${TAKEN_OVER}, and it holds what was given up before`);
+  if (hasUnbooked && isEarlier)
+    return lost(`${TAKEN_OVER}. Its outbox has entries that an earlier recovery discarded`);
   const booked = await newestInOutboxUpTo(store, cursorId);
   if (booked !== undefined && !isSameEntry(booked, await findEntry(sql, booked.id)))
-    return lost(`${TAKEN_OVER}, and the ledger has another entry than it has`);
+    return lost(`${TAKEN_OVER}. Its newest common entry differs from the entry in the ledger`);
   return hasUnbooked ? { ...promoted, unbooked: token } : promoted;
 }
 

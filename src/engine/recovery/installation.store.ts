@@ -50,7 +50,7 @@ export async function installation(sql: Sql | Transaction): Promise<Installation
       format: number;
     }[]
   >`SELECT dataset_id, spin_id_key, player_id_key, cells, format FROM installation`;
-  if (row === undefined) throw new Error('The service was never started on this database');
+  if (row === undefined) throw new Error('The service was never started on this database. Start it once.');
   assertReads(FORMATS, row.format);
   return {
     datasetId: row.dataset_id,
@@ -67,6 +67,6 @@ export async function installation(sql: Sql | Transaction): Promise<Installation
  */
 export async function spinIdKey(sql: Sql): Promise<Buffer> {
   const [row] = await sql<{ spin_id_key: Buffer }[]>`SELECT spin_id_key FROM installation`;
-  if (row === undefined) throw new Error('The service was never started on this database');
+  if (row === undefined) throw new Error('The service was never started on this database. Start it once.');
   return row.spin_id_key;
 }

@@ -288,8 +288,9 @@ async function finishCopy(
   const switching = { move, lease, toFence, untilId, deadline };
   await switchPartner(unbounded, switching, async (tx) => {
     if (changedIn(statuses, await statusesOf(tx, partnerId)).length > 0)
-      throw new Error('The status of a player was changed meanwhile');
-    if (performance.now() > deadline) throw new Error('The partner is turned away for too long');
+      throw new Error('The status of a player changed during the partner move');
+    if (performance.now() > deadline)
+      throw new Error("The partner move took too long while the partner's requests were refused");
     await adoptRules(tx, move, untilId);
     const filling = { sql: tx, ...to, scope: move };
     await fillGames(filling, true);
@@ -347,7 +348,8 @@ async function allBooked(sql: Sql, { store, owner }: Side, deadline: number): Pr
 
 async function until(isSo: () => Promise<boolean>, deadline: number, what: string): Promise<void> {
   while (!(await isSo())) {
-    if (performance.now() > deadline) throw new Error(`A partner that moves can't wait longer for ${what}`);
+    if (performance.now() > deadline)
+      throw new Error(`The partner move timed out while it waited for ${what}`);
     await pause(LOOK_MS);
   }
 }

@@ -71,13 +71,13 @@ export async function giveCopyUp(sql: Sql, setting: CopySetting): Promise<boolea
 }
 
 const WHAT = {
-  POSITION_FILE: 'a position file up to a booked entry:',
+  POSITION_FILE: 'a position file up to a committed entry:',
   LOG_COPY_DIR: 'a copy of the public log up to a number of records:',
 } as const;
 const RESTORED = {
   POSITION_FILE: 'run `spindle recover --restored`',
   LOG_COPY_DIR:
-    'run `spindle log import --from DIR|URL`, or `spindle log begin` where no copy of the log is left',
+    'run `spindle log import --from DIR|URL`, or `spindle log begin` if there is no copy of the log',
 } as const;
 
 /**
@@ -103,7 +103,7 @@ export async function missingCopy(
 ): Promise<string | undefined> {
   const where = place === undefined ? `${setting} is not set` : `${setting} ${place} is missing`;
   const next =
-    `put it back; where Postgres may have been restored, ${RESTORED[setting]}; where it was not, ` +
+    `put it back. If Postgres may have been restored, ${RESTORED[setting]}; otherwise ` +
     `run \`spindle recover --without ${setting}\``;
   const [row] = await sql<{ missing: string }[]>`
     UPDATE outside_copies

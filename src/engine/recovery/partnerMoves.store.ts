@@ -204,8 +204,10 @@ export async function switchPartner(
     const from = held.find(({ cell }) => cell === fromCell);
     const to = held.find(({ cell }) => cell === toCell);
     if (from?.fence !== lease.fence || to?.fence !== toFence || from.cursor_id < untilId)
-      throw new FencedError(`Cell ${fromCell} or ${toCell} has another owner, or entries are not booked`);
-    if (!(await livesIn(tx, partnerId, fromCell))) throw new FencedError('The partner lives in another cell');
+      throw new FencedError(
+        `Cell ${fromCell} or ${toCell} has another owner, or entries are not committed yet`,
+      );
+    if (!(await livesIn(tx, partnerId, fromCell))) throw new FencedError('The partner is in another cell');
     await boundLocks(tx, deadline - performance.now());
     const changed = await nextChange(tx);
     await fill(tx);

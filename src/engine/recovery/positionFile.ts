@@ -139,7 +139,7 @@ export class PositionFile {
         }
         const before = now === undefined ? undefined : parsePosition(this.path, now.toString('utf8'));
         if (before !== undefined && before.id !== ours.id && before.id !== replaced)
-          throw new OtherHistoryError(`${this.path} is of another history than before`);
+          throw new OtherHistoryError(`${this.path} has another history than before`);
         return `${JSON.stringify(before?.id === ours.id ? mergePositions(before, ours) : ours)}\n`;
       });
       this.#isWritten = true;

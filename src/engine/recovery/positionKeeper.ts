@@ -51,7 +51,7 @@ export class PositionKeeper extends PeriodicService {
   readonly #options: PositionKeeperOptions;
   readonly #file: PositionFile;
   #position: Position | undefined;
-  #problem: string | undefined = 'The position file is not compared with Postgres yet';
+  #problem: string | undefined = 'The position file has not been compared with Postgres yet';
   #nextAt = 0;
   /** True if the position file exists and is on record in Postgres. */
   #isNoted = false;
@@ -212,7 +212,7 @@ export class PositionKeeper extends PeriodicService {
    */
   async #difference(file: Position, postgres: Position['postgres']): Promise<string | undefined> {
     const { sql, datasetId, path } = this.#options;
-    if (file.dataset !== datasetId) return `${path} is of another database`;
+    if (file.dataset !== datasetId) return `${path} belongs to another database`;
     const names = {
       systemIdentifier: 'system identifier',
       timeline: 'timeline',
@@ -222,19 +222,19 @@ export class PositionKeeper extends PeriodicService {
     for (const [field, name] of Object.entries(names) as [keyof typeof names, string][]) {
       const [before, now] = [file.postgres[field], postgres[field]];
       if (before !== null && now !== null && before !== now)
-        return `Postgres has another ${name} than ${path} remembers (${before}, now ${now}): it was restored, or a standby has taken over`;
+        return `The ${name} of Postgres is ${now}, but ${path} has ${before}, so Postgres was restored or a standby has taken over`;
     }
     // The cells are read after the position file, because everything in the file was in Postgres before it
     // was written to the file.
     for (const { cell, epoch, cursorId } of await cellLeases(sql)) {
       const known = file.cells[cell];
       if (known !== undefined && (BigInt(known.epoch) > epoch || BigInt(known.bookedId) > cursorId))
-        return `Postgres was restored from an older copy: cell ${cell} is booked up to ${cursorId} in epoch ${epoch}, and ${path} says ${known.bookedId} in epoch ${known.epoch}`;
+        return `Postgres was restored from an older copy: it has cell ${cell} up to entry ${cursorId} in epoch ${epoch}, but ${path} has entry ${known.bookedId} in epoch ${known.epoch}`;
     }
     const games = Object.keys(file.leases).map(Number);
     const ends = await leasedEnds(sql, games);
     const behind = games.find((gameId) => (ends.get(gameId) ?? 0) < file.leases[gameId]!);
     if (behind === undefined) return undefined;
-    return `Postgres was restored from an older copy: game ${behind} is leased up to ${ends.get(behind)}, and ${path} says ${file.leases[behind]}`;
+    return `Postgres was restored from an older copy: game ${behind} is leased up to ${ends.get(behind)}, but up to ${file.leases[behind]} in ${path}`;
   }
 }

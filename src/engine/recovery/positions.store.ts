@@ -69,7 +69,7 @@ export async function holdForRestore(sql: Sql, positionId: string, reason: strin
 
 /** Commands for the operator if the public log is not the one that was signed. */
 export const LOG_COMMANDS =
-  'run `spindle log import --from DIR|URL`, or `spindle log begin` where no copy of the log is left';
+  'run `spindle log import --from DIR|URL`, or `spindle log begin` if there is no copy of the log';
 
 /**
  * Select expression for the reasons why dealing is on hold until an operator has run a command: first that of

@@ -140,7 +140,7 @@ async function prepareAnew(
     // A former owner may have completed its work before the claim, so the finding is verified again.
     const again = await found(parts, lease);
     if (!('reason' in again) || again.state !== finding.state) {
-      throw new Error(`Cell ${lease.cell} was found ${finding.state}, and ${again.state} at a second look`);
+      throw new Error(`The finding for cell ${lease.cell} changed from ${finding.state} to ${again.state}`);
     }
     rebuilt = isRepair
       ? await repair(parts, await drained(parts, lease, again), owner, again.reason)
@@ -168,7 +168,8 @@ async function assertFit({ sql, store, clocks, volatile }: PrepareParts): Promis
   // Entries that are missing on a server that was started without its append-only file may still be in that
   // file, so the cell is not rebuilt either.
   const settings = await volatile();
-  if (settings.length > 0) throw new Error(`Redis may lose what it acknowledges: ${settings.join('; ')}`);
+  if (settings.length > 0)
+    throw new Error(`Redis may lose acknowledged writes because of its settings: ${settings.join('; ')}`);
   await agreedTimeMs(sql, store.node, clocks);
 }
 
@@ -192,7 +193,7 @@ async function openReady(
 
 /** Returns the reason why an operator must decide first; undefined if there is none. */
 async function refusalOf({ hold, restored }: PrepareParts, lease: CellLease): Promise<string | undefined> {
-  if (lease.halted !== null) return `The ledger of the cell is halted: ${lease.halted}`;
+  if (lease.halted !== null) return `The cell is halted: ${lease.halted}`;
   return restored === undefined ? hold() : undefined;
 }
 
@@ -248,6 +249,6 @@ async function drained({ drain }: PrepareParts, lease: CellLease, found: Unfit):
   if (found.unbooked === undefined) return lease;
   if (drain !== undefined) return drain(lease, found.unbooked);
   throw new Error(
-    'What the replica holds must be booked first: start a worker, or give it up with --replace',
+    'The entries in the outbox of the promoted replica must be committed first. Start a worker, or discard them with --replace.',
   );
 }

@@ -48,14 +48,16 @@ type Words<Count extends number, Of extends string[] = []> = Of['length'] extend
  */
 function words<const Count extends number>(message: string, count: Count): Words<Count> {
   const found = message.split(' ', count);
-  if (found.length < count || found.includes('')) throw new RangeError('A message lacks a member');
+  if (found.length < count || found.includes(''))
+    throw new RangeError('A pub/sub message has too few members');
   return found as Words<Count>;
 }
 
 /** @throws RangeError if the text is not a safe integer */
 function whole(text: string): number {
   const number = Number(text);
-  if (!Number.isSafeInteger(number)) throw new RangeError('A member of a message is not a whole number');
+  if (!Number.isSafeInteger(number))
+    throw new RangeError('A member of a pub/sub message is not a whole number');
   return number;
 }
 
@@ -125,7 +127,7 @@ export function listenOn(
       onMessage(message);
     } catch (error) {
       // Any client that may publish on the channel can send messages that are not from this service.
-      onError(new Error('A message is not one of this service', { cause: error }));
+      onError(new Error('A pub/sub message was not sent by this service', { cause: error }));
     }
   };
   subscriber.on('message', heard).on('smessage', heard);

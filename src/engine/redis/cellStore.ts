@@ -434,7 +434,7 @@ export class CellStore {
   /** @throws NotSentError if the connected server run is not the owner's */
   assertServer({ serverId }: CellOwner): void {
     if (serverId !== undefined && serverId !== this.node.serverId) {
-      throw new NotSentError('Redis is not connected, or was started again');
+      throw new NotSentError('Redis is not connected or was restarted');
     }
   }
 

@@ -35,4 +35,4 @@ export async function skewedNodes(
 }
 
 export const skewText = (skewMs: number, redis: string, other: string): string =>
-  `The clock of ${redis} is ${Math.abs(skewMs) / 1000} s ${skewMs > 0 ? 'ahead of' : 'behind'} that of ${other}`;
+  `The clock of ${redis} is ${Math.abs(skewMs) / 1000} s ${skewMs > 0 ? 'ahead of' : 'behind'} the clock of ${other}`;

@@ -106,7 +106,7 @@ export function readWaitingShares(bytes: Buffer): WaitingShare[] {
   while (at < bytes.length) {
     const { length, entryId } = WAITING_SHARE.read(bytes, at);
     const end = at + LENGTH_BYTES + length;
-    if (end > bytes.length) throw new RangeError("A player's shares can't be read");
+    if (end > bytes.length) throw new RangeError("The record of a player's shares is too short");
     shares.push({ entryId, ...readNotice(bytes.subarray(at + WAITING_SHARE.bytes, end)) });
     at = end;
   }
@@ -208,5 +208,5 @@ export function readNote(payload: Buffer): CommunalNote {
     case 'notified':
       return { ...NOTIFIED_NOTE.read(payload), type: 'notified' };
   }
-  throw new RangeError('A communal note is of an unknown type');
+  throw new RangeError('A note of a communal progressive has an unknown type');
 }

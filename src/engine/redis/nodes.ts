@@ -354,7 +354,7 @@ export class RedisNodes {
 
   #changesKey(node: RedisNode): string {
     const [key] = this.#changesKeys(node);
-    if (key === undefined) throw new NotSentError('The node holds no cell any more');
+    if (key === undefined) throw new NotSentError('The node no longer holds any cell');
     return key;
   }
 

@@ -19,7 +19,7 @@ export async function openNodes(
   const seeds = seedsOf(url);
   if (seeds.length > 1) {
     if (!/^\/?(0)?$/.test(new URL(seeds[0]!).pathname))
-      throw new Error('a Redis Cluster has database 0 only');
+      throw new Error('a Redis Cluster has only database 0');
     return new RedisNodes(await ClusterMap.open(seeds, onError, luaDir));
   }
   const node = new RedisNode(url, onError, luaDir);

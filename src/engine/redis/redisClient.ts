@@ -87,7 +87,7 @@ export class RedisClient extends Redis {
       throw openingFault(this.url, this.#fault);
     });
     await this.whenReady(IDENTIFY_TIMEOUT_MS);
-    if (this.serverId === undefined) throw new Error('Redis does not say who it is (INFO server)');
+    if (this.serverId === undefined) throw new Error('INFO server of Redis has no run_id');
   }
 
   /** Closes the connection. Everything that waits for the server fails immediately. */

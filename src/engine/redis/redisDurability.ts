@@ -50,7 +50,8 @@ export class RedisDurability {
     } else if (this.#logOffIn !== undefined && this.#logOffIn === serverId) {
       // An append-only file that was turned on again counts only after it has been rewritten completely.
       // Until then a restart would load the earlier file.
-      if (!(await this.#isLogWhole())) return [...found, 'appendonly yes, the log is not whole yet'];
+      if (!(await this.#isLogWhole()))
+        return [...found, 'appendonly yes, but the append-only file is not complete yet'];
       this.#logOffIn = undefined;
     }
     return found;

@@ -17,8 +17,7 @@ const FILES = { cacert: 'ca', cert: 'cert', key: 'key' } as const;
  * @throws Error with a one-line message, without secrets, if the URL is not usable
  */
 export function redisOptionsOf(url: string): Address {
-  if (!URL.canParse(url))
-    throw new Error('REDIS_URL is no URL: special characters are to be percent-encoded');
+  if (!URL.canParse(url)) throw new Error('REDIS_URL is not a valid URL. Percent-encode special characters.');
   const { protocol, hostname, port, username, password, pathname, searchParams } = new URL(url);
   const hasTls = protocol === 'rediss:';
   const tls: ConnectionOptions = {};
@@ -26,7 +25,7 @@ export function redisOptionsOf(url: string): Address {
   for (const [name, value] of searchParams) {
     if (hasTls && name in FILES) tls[FILES[name as keyof typeof FILES]] = readPem(name, value);
     else if (name === 'family') others.family = Number(value);
-    else throw new Error(`REDIS_URL has a parameter that ${protocol}// does not know: ${name}`);
+    else throw new Error(`REDIS_URL has the parameter ${name}, which ${protocol}// URLs do not support`);
   }
   return {
     ...others,
@@ -43,7 +42,9 @@ function readPem(parameter: string, path: string): Buffer {
   try {
     return readFileSync(path);
   } catch (error) {
-    throw new Error(`The file of ${parameter} in REDIS_URL can't be read: ${(error as Error).message}`);
+    throw new Error(
+      `The file of the parameter ${parameter} in REDIS_URL can't be read: ${(error as Error).message}`,
+    );
   }
 }
 
@@ -76,12 +77,12 @@ export function openingFault(url: string, fault: Error | undefined): Error {
   // A plain port waits for more input after a TLS handshake, so the attempt times out. A TLS port closes a
   // connection that does not begin with a handshake.
   if (url.startsWith('rediss:') && code === 'ETIMEDOUT')
-    return new Error(`${message}: does this port speak TLS?`);
+    return new Error(`${message}. The port may not speak TLS.`);
   if (code === 'ECONNRESET' || code === 'EPIPE')
     return new Error(
       url.startsWith('redis:')
-        ? `${message}: a TLS port wants rediss://`
-        : `${message}: tls-auth-clients yes wants cert and key`,
+        ? `${message}. If the port speaks TLS, use rediss://.`
+        : `${message}. If the server has tls-auth-clients yes, add cert and key.`,
     );
   return fault ?? new Error(message);
 }

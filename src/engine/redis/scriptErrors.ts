@@ -44,7 +44,9 @@ export class ClockError extends RefusedError {
   /** Time by which Redis or the entry is ahead of the caller, in ms. Negative if it is behind. */
   readonly skewMs: number;
   constructor(skewMs: number) {
-    super(`The clock of Redis, or the newest entry, is ${skewMs} ms ahead of ours`);
+    super(
+      `The clock of Redis, or the cell's newest entry, is ${skewMs} ms ahead of the clock of this process`,
+    );
     this.skewMs = skewMs;
   }
 }
@@ -89,18 +91,20 @@ export const messageOf = (error: unknown): string => (error instanceof Error ? e
  */
 export function asScriptError(error: unknown, script: Script): unknown {
   const message = messageOf(error);
-  if (message.startsWith('EPOCH')) return new EpochError(`The cell is at epoch ${message.slice(6)}`);
+  if (message.startsWith('EPOCH'))
+    return new EpochError(`The cell has epoch ${message.slice(6)}, not the epoch of this call`);
   if (message.startsWith('AWAY')) return new AwayError('The partner has left the cell');
   if (message.startsWith('FORMAT'))
     return new RefusedError(
-      `The cell may hold data of format ${message.slice(7)}, which this version does not read`,
+      `The cell may have data of format ${message.slice(7)}, which this version can't read`,
     );
   if (message.startsWith('LACKS')) return new LacksError(message);
   if (message.startsWith('CLOCK')) return new ClockError(Number(message.slice(6)));
-  if (message.startsWith('STALE')) return new StaleError('A newer batch of this front end is known');
+  if (message.startsWith('STALE'))
+    return new StaleError('Redis has already seen a newer batch of this front end');
   if (message.startsWith('BEHIND'))
-    return new BehindError('Request ids were released that the filters of this front end lack');
-  if (message.startsWith('FENCED')) return new OutrunError('A later owner of the cell has written to it');
+    return new BehindError('The filters of this front end lack request ids that Redis has released');
+  if (message.startsWith('FENCED')) return new OutrunError('A later owner has already written to the cell');
   if (NOT_HERE.test(message)) return new NotHereError(message, { cause: error });
   if (NOT_SENT.test(message)) return new NotSentError(message, { cause: error });
   if (message.startsWith('GAP')) return new GapError(Number(message.slice(4)));

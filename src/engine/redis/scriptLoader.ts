@@ -64,7 +64,7 @@ export function loadScript(luaDir: string, name: string, flags?: string): Script
         }
         const nested = `include/${name}.lua`;
         if (path.includes(nested)) {
-          throw new IncludeError(`${[...path, nested].join(' includes ')}, which is a cycle`);
+          throw new IncludeError(`The includes form a cycle: ${[...path, nested].join(' includes ')}`);
         }
         if (way === 'include' && included.has(nested)) return;
         included.add(nested);
@@ -90,7 +90,9 @@ function textOf(luaDir: string, file: string, path: readonly string[]): string {
   try {
     return readFileSync(join(luaDir, file), 'utf8').replace(/\n$/, '');
   } catch (error) {
-    throw new IncludeError(`${path.join(' includes ')}, which can't be read`, { cause: error });
+    throw new IncludeError(`The last of these files can't be read: ${path.join(' includes ')}`, {
+      cause: error,
+    });
   }
 }
 

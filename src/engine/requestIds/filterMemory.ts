@@ -74,7 +74,7 @@ export class FilterMemoryError extends Error {
   constructor(ids: number, needed: number, bytesMax: number) {
     const megabytes = Math.ceil(needed / MEGABYTE);
     super(
-      `REQUEST_FILTERS_MAX_MB is ${Math.floor(bytesMax / MEGABYTE)}, but the filters of ${ids} request ids take ${megabytes} MB at the least; set it to ${Math.ceil(megabytes * 1.1)} or more, and let the process use ${Math.ceil(megabytes * 1.1) + REST_MEGABYTES} MB or more`,
+      `REQUEST_FILTERS_MAX_MB is ${Math.floor(bytesMax / MEGABYTE)}, but the filters of ${ids} request ids take at least ${megabytes} MB. Set it to at least ${Math.ceil(megabytes * 1.1)}, and give the process at least ${Math.ceil(megabytes * 1.1) + REST_MEGABYTES} MB of memory.`,
     );
   }
 }

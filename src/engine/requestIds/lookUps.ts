@@ -30,7 +30,7 @@ export class LookUps {
   async run<T>(partnerId: number, lookUp: () => Promise<T>): Promise<T> {
     const own = this.#ofPartners.get(partnerId) ?? { underWay: 0, held: 0 };
     if (this.#held >= HELD_MAX || own.held >= HELD_PARTNER_MAX)
-      throw new LookUpsFullError('Too many look-ups of request ids wait');
+      throw new LookUpsFullError('Too many look-ups of request ids are waiting');
     this.#ofPartners.set(partnerId, own);
     own.held++;
     this.#held++;

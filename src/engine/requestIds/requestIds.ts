@@ -200,7 +200,9 @@ export class RequestIds extends PeriodicService {
       if (!formerCells.every((former) => this.#reaches(former))) {
         await this.refresh();
         if (!formerCells.every((former) => this.#reaches(former)))
-          throw new Error("The filters of a partner's former cell do not reach to where it left");
+          throw new Error(
+            "The request id filters of a partner's former cell do not cover its time in that cell yet",
+          );
       }
       const { version } = this.#of(cell);
       const runs = [cell, ...formerCells.map((former) => former.cell)].flatMap((each) => this.#of(each).runs);
@@ -221,7 +223,7 @@ export class RequestIds extends PeriodicService {
       }
       return { entry: undefined, version };
     }
-    throw new Error('The runs of request ids are merged each time that they are looked into');
+    throw new Error('The runs of request ids were merged during every attempt to read them');
   }
 
   /**

@@ -43,7 +43,7 @@ export interface FilterReading {
  */
 const PIECES_A_READ = 8;
 
-const notWhole = ({ runId }: RequestRun): Error => new Error(`The filter of run ${runId} is not whole`);
+const notWhole = ({ runId }: RequestRun): Error => new Error(`The filter of run ${runId} is incomplete`);
 
 const NOW_MS = raw('floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint');
 
@@ -123,7 +123,7 @@ export class RequestRunReads {
           );
         if (at !== run.filterBytes) throw notWhole(run);
         if (hashWord(digest) !== run.filterHash)
-          throw new Error(`The filter of run ${run.runId} is not what was written`);
+          throw new Error(`The filter of run ${run.runId} differs from the filter that was written`);
         reading.end(run);
       }
     }, 'ISOLATION LEVEL REPEATABLE READ READ ONLY');
@@ -214,7 +214,7 @@ export async function boundIds(
 }
 
 const fenced = (cell: number, fence: bigint): FencedError =>
-  new FencedError(`Cell ${cell} is no longer written by fence ${fence}`);
+  new FencedError(`Cell ${cell} has another owner than fence ${fence}`);
 
 /** Request ids that bind, as ranges of the ids of their entries. */
 export interface BoundIds {

@@ -36,7 +36,7 @@ async function formatOf(tx: Sql | Transaction, lock: 'share' | 'none'): Promise<
     lock === 'share'
       ? await tx<{ format: number }[]>`SELECT format FROM installation FOR SHARE`
       : await tx<{ format: number }[]>`SELECT format FROM installation`;
-  if (rows.length === 0) throw new Error('The service was never started on this database');
+  if (rows.length === 0) throw new Error('The service was never started on this database. Start it once.');
   return rows[0]!.format;
 }
 

@@ -294,16 +294,16 @@ test('the audit finds a forced outcome that is recorded as drawn, and one on a p
   const all = (await redis.callBuffer('HGETALL', idem)) as Buffer[];
   const at = all.findIndex((value, place) => place % 2 === 1 && value.subarray(0, 8).equals(id));
   await redis.hset(idem, all[at - 1]!, all[at]!.subarray(0, -1));
-  expect(await audited()).toEqual(['requests: a replay would not repeat that its spin was forced']);
+  expect(await audited()).toEqual(['requests: the stored reply of a forced spin is not marked as forced']);
   await redis.hset(idem, all[at - 1]!, all[at]!);
   await sql`UPDATE partners SET environment = 'production' WHERE partner_id = ${partner.partnerId}`;
   expect(new Set(await audited())).toEqual(
-    new Set(['outcomes: an outcome of a production partner was forced']),
+    new Set(['outcomes: a production partner has a forced outcome']),
   );
   await sql`UPDATE partners SET environment = 'sandbox' WHERE partner_id = ${partner.partnerId}`;
   await sql`UPDATE sandbox_days SET paid_micros = paid_micros + 1`;
   expect(await audited()).toEqual([
     'double-entry: sandbox_days.paid_micros is not their sum in the ledger',
-    'double-entry: the balances of all players together are not openings − wagers + payouts + adjustments + shares',
+    'double-entry: the sum of all balances is not openings − wagers + payouts + adjustments + shares',
   ]);
 });

@@ -95,7 +95,7 @@ test('a worker reports on its metrics port whether it is ready, and what is miss
     await until(async () => (await ready()).status === 200, 'the worker is ready');
     await stores.postgres.stop();
     await until(async () => (await ready()).status === 503, 'the worker is not ready');
-    expect(await (await ready()).text()).toContain('Postgres does not answer');
+    expect(await (await ready()).text()).toContain('Postgres does not respond');
     await stores.postgres.start();
   } finally {
     await worker.stop();

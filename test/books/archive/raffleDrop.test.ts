@@ -181,7 +181,7 @@ test('the audit detects kept raffle tickets that a void has passed without a ref
   const findings = (await auditFindings(stores)) as { problem: string; place: object; found: unknown }[];
   expect(findings).toContainEqual(
     expect.objectContaining({
-      problem: 'tickets that the void of a raffle has gone through have no refund; the first is named',
+      problem: 'tickets lack a refund, although the void has passed them; the first one is listed',
       found: String(TICKETS),
     }),
   );

@@ -319,8 +319,8 @@ describe('audit of untampered stores', () => {
       });
       do {
         expect(problems(await audited())).toEqual({
-          balances: ['the balance does not follow from the one before'],
-          requests: ['the bound balance is not that of the entry'],
+          balances: ['the balance does not follow from the previous balance'],
+          requests: ['the bound balance differs from the entry'],
         });
       } while (isPlaying);
       expect(await playing).toBe(0);
@@ -336,8 +336,8 @@ describe('audit of balances', () => {
     await sql`UPDATE ledger SET balance_micros = balance_micros + 1 WHERE entry_id = ${String(row.entry_id)}`;
     const report = await audited();
     expect(problems(report)).toEqual({
-      balances: ['the balance does not follow from the one before'],
-      requests: ['the bound balance is not that of the entry'],
+      balances: ['the balance does not follow from the previous balance'],
+      requests: ['the bound balance differs from the entry'],
     });
     expect(firstOf(report, 'balances')).toMatchObject({
       at: {
@@ -361,7 +361,7 @@ describe('audit of balances', () => {
     await sql`DELETE FROM ledger WHERE entry_id = ${String(row.entry_id)}`;
     const report = await audited();
     expect(problems(report)).toEqual({
-      balances: ["the player's entries are not numbered on"],
+      balances: ["the numbers of the player's entries are not consecutive"],
       indices: ['indices were neither dealt nor voided'],
       'double-entry': [
         'game_days.paid_micros is not their sum in the ledger',
@@ -397,13 +397,17 @@ describe('audit of balances', () => {
   test("the audit detects a wrong predecessor, a wrong entry number and a second opening in a player's entries", async () => {
     const { entry_id: id } = await someSpin();
     await sql`UPDATE ledger SET previous_id = previous_id + 1 WHERE entry_id = ${String(id)}`;
-    expect(problems(await audited())).toEqual({ balances: ['the entry does not follow the one before'] });
+    expect(problems(await audited())).toEqual({
+      balances: ["the entry does not name the player's previous entry"],
+    });
     await sql`UPDATE ledger SET previous_id = previous_id - 1, entry_number = entry_number + 1
       WHERE entry_id = ${String(id)}`;
-    expect(problems(await audited())).toEqual({ balances: ["the player's entries are not numbered on"] });
+    expect(problems(await audited())).toEqual({
+      balances: ["the numbers of the player's entries are not consecutive"],
+    });
     await sql`UPDATE ledger SET entry_number = entry_number - 1, kind = 2 WHERE entry_id = ${String(id)}`;
     expect(problems(await audited())).toMatchObject({
-      balances: ["the player's first entry, and no other, is an opening"],
+      balances: ['the first entry of a player must be an opening, and no later entry may be one'],
     });
   });
 
@@ -414,10 +418,10 @@ describe('audit of balances', () => {
     const key = playersKey(cell);
     const before = (await redis.hgetBuffer(key, field))!;
     const cases: [edit: (record: Buffer) => void, problem: string][] = [
-      [add(6, 10, 1), "Redis's balance is not that of the player's newest entry"],
-      [add(4, 18, 1), 'Redis counts another number of entries of the player'],
-      [add(2, 8, 1), "Redis's outcome code is not that of the player's newest entry"],
-      [add(6, 22, 1), "Redis's time of the player's first entry is another"],
+      [add(6, 10, 1), "the balance in Redis differs from the player's newest entry"],
+      [add(4, 18, 1), "the number of the player's entries in Redis is wrong"],
+      [add(2, 8, 1), "the outcome code in Redis differs from the player's newest entry"],
+      [add(6, 22, 1), "the time of the player's first entry in Redis is wrong"],
       [
         (record) => record.writeBigUInt64LE(before.readBigUInt64LE(0) + 4_000_000_000n, 0),
         "the player's newest entry in Redis is neither in the ledger nor in the outbox",
@@ -437,10 +441,10 @@ describe('audit of balances', () => {
       });
     }
     await redis.hset(key, field, before.subarray(1));
-    expect(problems(await audited()).balances).toContain("Redis's record of the player can't be read");
+    expect(problems(await audited()).balances).toContain("the record of the player in Redis can't be read");
     await redis.hdel(key, field);
     const report = await audited();
-    expect(problems(report)).toEqual({ balances: ['a player of the ledger is not in Redis'] });
+    expect(problems(report)).toEqual({ balances: ['a player of the ledger is missing in Redis'] });
     expect(firstOf(report, 'balances').at).toMatchObject({ partner: partnerId, player: row!.player_id });
   });
 
@@ -449,7 +453,7 @@ describe('audit of balances', () => {
     const record = readOutbox((values as Buffer[])[1]!)[0]!;
     await change(playersKey(cell), `${partnerId}:${record.playerId}`, add(6, 10, 1));
     expect(problems(await audited())).toEqual({
-      balances: ["Redis's balance is not that of the player's newest entry"],
+      balances: ["the balance in Redis differs from the player's newest entry"],
     });
   });
 });
@@ -458,12 +462,12 @@ describe('audit of outcome indices', () => {
   test('the audit detects a void that overlaps dealt outcomes or another void', async () => {
     await sql`INSERT INTO voids (game_id, from_index, to_index, epoch, reason) VALUES (${gameId}, 5, 8, 1, 'test')`;
     const report = await audited();
-    expect(problems(report)).toEqual({ indices: ['the index was dealt and is voided'] });
+    expect(problems(report)).toEqual({ indices: ['the index was dealt although it is voided'] });
     expect(report.checks.find(({ name }) => name === 'indices')!.violations).toBe(3);
     expect(firstOf(report, 'indices').at).toMatchObject({ game: gameId, index: 5 });
     await sql`INSERT INTO voids (game_id, from_index, to_index, epoch, reason) VALUES (${gameId}, 7, 9, 1, 'test')`;
     expect(problems(await audited()).indices).toContain(
-      'a void covers indices that are dealt or voided already',
+      'a void covers indices that are already dealt or voided',
     );
   });
 
@@ -473,7 +477,7 @@ describe('audit of outcome indices', () => {
     const report = await audited();
     expect(problems(report).indices).toEqual([
       'indices were neither dealt nor voided',
-      'the index was dealt before',
+      'the index was already dealt',
     ]);
     expect(firstOf(report, 'indices')).toMatchObject({
       at: { entry: String(id), game: gameId, index: Number(index) - 1 },
@@ -482,8 +486,8 @@ describe('audit of outcome indices', () => {
     for (const wild of ['-1', '9223372036854775807']) {
       await sql`UPDATE ledger SET outcome_index = ${wild} WHERE entry_id = ${String(id)}`;
       const found = problems(await audited());
-      expect(found.indices).toContain('there is no such index');
-      expect(found.outcomes).toContain('no block has an outcome of this index sealed');
+      expect(found.indices).toContain('the index is out of range');
+      expect(found.outcomes).toContain('no sealed block has an outcome of this index');
     }
   });
 
@@ -491,15 +495,17 @@ describe('audit of outcome indices', () => {
     for (const by of [1, -2]) {
       await sql`UPDATE game_progress SET next_index = next_index + ${by} WHERE game_id = ${gameId}`;
       const found = problems(await audited());
-      expect(found.indices).toContain('game_progress.next_index is not where the ledger and the voids end');
+      expect(found.indices).toContain(
+        'game_progress.next_index is not the index after the last dealt or voided outcome',
+      );
     }
   });
 
   test('the audit detects a wrong next index of a game in Redis', async () => {
     const before = (await redis.hgetBuffer(gamesKey(cell), String(gameId)))!;
     for (const [by, problem] of [
-      [1, "Redis's counter is ahead of what is booked and what waits in the outbox"],
-      [-1, "Redis's counter is behind what is booked and what waits in the outbox"],
+      [1, 'the counter in Redis is ahead of the ledger and the outbox'],
+      [-1, 'the counter in Redis is behind the ledger and the outbox'],
     ] as const) {
       // The record is written without the outcomes that were read ahead.
       const record = Buffer.from(before.subarray(0, GAME_BYTES));
@@ -523,11 +529,11 @@ describe('audit of outcomes', () => {
     const id = String(row.entry_id);
     await sql`UPDATE ledger SET outcome_code = (outcome_code + 1) % 3 WHERE entry_id = ${id}`;
     const changed = await audited();
-    expect(problems(changed).outcomes).toContain('the outcome is not the sealed one');
+    expect(problems(changed).outcomes).toContain('the outcome differs from the sealed outcome');
     // The audit may also report that the other code pays a different amount.
     expect(changed.checks.find(({ name }) => name === 'outcomes')!.listed).toContainEqual(
       expect.objectContaining({
-        problem: 'the outcome is not the sealed one',
+        problem: 'the outcome differs from the sealed outcome',
         at: expect.objectContaining({ entry: id, game: gameId, index: Number(row.outcome_index) }),
         expected: String(row.outcome_code),
       }),
@@ -536,8 +542,8 @@ describe('audit of outcomes', () => {
       WHERE entry_id = ${id}`;
     const paid = await audited();
     expect(problems(paid)).toEqual({
-      balances: ['the balance does not follow from the one before'],
-      outcomes: ['the credit is not what the PAR sheet or prize table pays'],
+      balances: ['the balance does not follow from the previous balance'],
+      outcomes: ['the credit differs from the payout of the PAR sheet or prize table'],
       'double-entry': ['game_days.paid_micros is not their sum in the ledger'],
     });
     expect(firstOf(paid, 'outcomes')).toMatchObject({
@@ -548,7 +554,7 @@ describe('audit of outcomes', () => {
     await sql`UPDATE ledger SET credit_micros = credit_micros - 1, wager_micros = wager_micros - 1
       WHERE entry_id = ${id}`;
     expect(problems(await audited()).outcomes).toEqual([
-      "the wager is not the sheet's denomination or the ticket price",
+      'the wager is neither the denomination of the sheet nor the ticket price',
     ]);
   });
 
@@ -556,7 +562,7 @@ describe('audit of outcomes', () => {
     const { entry_id: id } = await someSpin();
     for (const other of [games[2]!.gameId, 9999]) {
       await sql`UPDATE ledger SET game_id = ${other} WHERE entry_id = ${String(id)}`;
-      expect(problems(await audited()).outcomes).toContain("the game is not the partner's");
+      expect(problems(await audited()).outcomes).toContain('the game belongs to another partner');
     }
   });
 
@@ -570,7 +576,7 @@ describe('audit of outcomes', () => {
       { dealt: number },
     ];
     expect(found).toEqual(
-      dealt === 0 ? {} : { outcomes: ['the credit is not what the PAR sheet or prize table pays'] },
+      dealt === 0 ? {} : { outcomes: ['the credit differs from the payout of the PAR sheet or prize table'] },
     );
   });
 
@@ -617,7 +623,9 @@ describe('audit of sealed blocks', () => {
     changed[4]! ^= 1;
     await put(changed);
     const report = await audited();
-    expect(problems(report)).toEqual({ blocks: ['what is dealt next is not what the block has there'] });
+    expect(problems(report)).toEqual({
+      blocks: ['the next outcomes of the game in Redis differ from its block'],
+    });
     expect(firstOf(report, 'blocks')).toMatchObject({
       at: { cell, game: gameId, index: nextIndex },
       expected: sealed.toString('hex'),
@@ -631,8 +639,8 @@ describe('audit of sealed blocks', () => {
       WHERE game_id = ${gameId} AND from_index = 0`;
     const report = await audited();
     expect(problems(report)).toEqual({
-      blocks: ['the commitment is not that of the block'],
-      outcomes: ['the outcome is not the sealed one'],
+      blocks: ['the commitment does not match the block'],
+      outcomes: ['the outcome differs from the sealed outcome'],
     });
     expect(firstOf(report, 'blocks').at).toMatchObject({ game: gameId, from: 0 });
     expect(firstOf(report, 'outcomes').at).toMatchObject({ game: gameId, index: 20 });
@@ -641,34 +649,36 @@ describe('audit of sealed blocks', () => {
   test('the audit detects a changed commitment, nonce, position or length of a sealed block', async () => {
     const at = sql`game_id = ${gameId} AND from_index = 0`;
     await sql`UPDATE blocks SET commitment = set_byte(commitment, 0, get_byte(commitment, 0) # 1) WHERE ${at}`;
-    expect(problems(await audited())).toEqual({ blocks: ['the commitment is not that of the block'] });
+    expect(problems(await audited())).toEqual({ blocks: ['the commitment does not match the block'] });
     await sql`UPDATE blocks SET commitment = set_byte(commitment, 0, get_byte(commitment, 0) # 1) WHERE ${at}`;
     await sql`UPDATE blocks SET nonce = set_byte(nonce, 31, get_byte(nonce, 31) # 128) WHERE ${at}`;
     expect(problems(await audited())).toEqual({
-      blocks: ['the commitment is not that of the block'],
-      log: ['the opening of an entry is not what was logged'],
+      blocks: ['the commitment does not match the block'],
+      log: ['the opening of an entry does not match the log'],
     });
     await sql`UPDATE blocks SET nonce = set_byte(nonce, 31, get_byte(nonce, 31) # 128) WHERE ${at}`;
     await sql`UPDATE blocks SET outcomes = substring(outcomes FROM 1 FOR length(outcomes) - 2) WHERE ${at}`;
     expect(problems(await audited()).blocks).toEqual([
-      'the block has another length in bytes',
-      'the commitment is not that of the block',
+      'the size of the block in bytes is wrong',
+      'the commitment does not match the block',
     ]);
     await sql`DELETE FROM blocks WHERE ${at}`;
     const report = await audited();
-    expect(problems(report).blocks).toContain('the block does not begin where the one before ends');
-    expect(problems(report).outcomes).toEqual(['no block has an outcome of this index sealed']);
+    expect(problems(report).blocks).toContain('the block does not begin at the end of the previous block');
+    expect(problems(report).outcomes).toEqual(['no sealed block has an outcome of this index']);
   });
 
   test('the audit detects a changed seed of a block, by the public log and by redrawing the block', async () => {
     await sql`
       UPDATE blocks SET seed = set_byte(seed, 0, get_byte(seed, 0) # 1) WHERE game_id = ${gameId} AND from_index = 0`;
-    const log = ['the opening of an entry is not what was logged'];
+    const log = ['the opening of an entry does not match the log'];
     expect(problems(await audited())).toEqual({ log });
     const report = await audited({ redraw: true });
     expect(problems(report)).toEqual({
       log,
-      blocks: [expect.stringMatching(/^the block is not what its seed gives, from place \d+ on/)],
+      blocks: [
+        expect.stringMatching(/^the block differs from the outcomes drawn from its seed, first at place \d+/),
+      ],
     });
   });
 
@@ -686,25 +696,29 @@ describe('audit of sealed blocks', () => {
     changed[100]! ^= 1;
     await redis.set(key, changed);
     const report = await audited();
-    expect(problems(report)).toEqual({ blocks: ['Redis has other bytes than are sealed'] });
+    expect(problems(report)).toEqual({ blocks: ['the block in Redis differs from the sealed block'] });
     expect(firstOf(report, 'blocks')).toMatchObject({
       at: { cell, game: gameId, from, index: from + 50 },
       expected: `byte 100: ${bytes[100]}`,
       found: `byte 100: ${changed[100]}`,
     });
     await redis.set(key, Buffer.concat([bytes, Buffer.alloc(2)]));
-    expect(problems(await audited())).toEqual({ blocks: ['Redis has other bytes than are sealed'] });
+    expect(problems(await audited())).toEqual({
+      blocks: ['the block in Redis differs from the sealed block'],
+    });
     await redis.del(key);
-    expect(problems(await audited())).toEqual({ blocks: ['a block of the queue is not in Redis'] });
+    expect(problems(await audited())).toEqual({ blocks: ['a block of the queue is missing in Redis'] });
     await redis.set(key, bytes);
     await redis.set(blockKey(cell, gameId, from + 1), bytes);
     expect(problems(await audited())).toEqual({ blocks: ['Redis has a block that was never sealed'] });
     await redis.del(blockKey(cell, gameId, from + 1));
     await change(gamesKey(cell), String(gameId), add(4, 24, 1));
-    expect(problems(await audited())).toEqual({ blocks: ['Redis counts another number of ready blocks'] });
+    expect(problems(await audited())).toEqual({ blocks: ['the number of ready blocks in Redis is wrong'] });
     await change(gamesKey(cell), String(gameId), add(4, 24, -1));
     await change(gamesKey(cell), String(gameId), add(6, 6, 1));
-    expect(problems(await audited())).toEqual({ blocks: ["Redis's queue ends where no sealed block does"] });
+    expect(problems(await audited())).toEqual({
+      blocks: ['the queue in Redis does not end at the end of a sealed block'],
+    });
   });
 });
 
@@ -722,7 +736,7 @@ describe('audit of double entry', () => {
     expect(problems(await audited())).toEqual({
       'double-entry': [
         'opening_days.opened_micros is not their sum in the ledger',
-        'the balances of all players together are not openings − wagers + payouts + adjustments + shares',
+        'the sum of all balances is not openings − wagers + payouts + adjustments + shares',
       ],
     });
     await sql`UPDATE opening_days SET opened_micros = opened_micros + 1, players = players + 1 WHERE partner_id = ${partnerId}`;
@@ -733,7 +747,7 @@ describe('audit of double entry', () => {
     await sql`UPDATE game_days SET day = day - 1 WHERE game_id = ${gameId}`;
     expect(problems(await audited())).toEqual({
       'double-entry': [
-        'game_days has a day that the ledger has not',
+        'game_days has a day without entries in the ledger',
         'game_days.spins is not the number of spins in the ledger',
       ],
     });
@@ -755,7 +769,7 @@ describe('audit of double entry', () => {
       found: '1 of 3 postings',
     });
     await sql`UPDATE ledger SET kind = 10 WHERE entry_id = ${String(id)}`;
-    expect(problems(await audited())['double-entry']).toContain('the entry is of an unknown kind');
+    expect(problems(await audited())['double-entry']).toContain('the kind of the entry is unknown');
   });
 });
 
@@ -767,7 +781,7 @@ describe('audit of request ids', () => {
         AND entry_id > ${String(row.entry_id)} ORDER BY entry_id LIMIT 1`;
     await sql`UPDATE ledger SET request_id = ${row.request_id} WHERE entry_id = ${String(other!.entry_id)}`;
     const report = await audited();
-    expect(problems(report)).toEqual({ requests: ['the requestId stands for an earlier entry already'] });
+    expect(problems(report)).toEqual({ requests: ['an earlier entry already has the requestId'] });
     expect(firstOf(report, 'requests')).toMatchObject({
       at: { entry: String(other!.entry_id), request: row.request_id },
       expected: `entry ${row.entry_id} alone`,
@@ -798,16 +812,13 @@ describe('audit of request ids', () => {
       request: row.request_id,
     });
     const cases: [edit: (record: Buffer) => void, found: string[]][] = [
-      [add(6, 10, 1), ['the bound balance is not that of the entry']],
-      [add(2, 8, 1), ['the bound outcome code is not that of the entry']],
-      [add(4, 18, 1), ['the bound fingerprint is not that of the request']],
-      [add(2, 26, row.entry_id % 2n === 0n ? 1 : -1), ['the bound fingerprint is not that of the request']],
+      [add(6, 10, 1), ['the bound balance differs from the entry']],
+      [add(2, 8, 1), ['the bound outcome code differs from the entry']],
+      [add(4, 18, 1), ['the bound fingerprint does not match the request']],
+      [add(2, 26, row.entry_id % 2n === 0n ? 1 : -1), ['the bound fingerprint does not match the request']],
       [
         (record) => record.writeBigUInt64LE(row.previous_id, 0),
-        [
-          'a requestId is bound to an entry that has another one',
-          'a requestId of the ledger is not bound in Redis',
-        ],
+        ['the bound entry has another requestId', 'a requestId of the ledger is not bound in Redis'],
       ],
       [
         (record) => record.writeBigUInt64LE(row.entry_id + 7_000_000n, 0),
@@ -859,7 +870,7 @@ describe('audit of cursors', () => {
     await sql`UPDATE cells SET cursor_id = cursor_id - 1 WHERE cell = ${cell}`;
     expect(problems(await audited())).toEqual({
       cursors: [
-        'Redis takes an entry above the cursor for booked',
+        'Redis records an entry above the cursor as committed',
         'the ledger has entries above the cursor',
       ],
     });
@@ -872,15 +883,19 @@ describe('audit of cursors', () => {
   test('the audit detects a wrong epoch, a halted cell and an unfinished recovery', async () => {
     const epoch = (await redis.hget(cellKey(cell), 'epoch'))!;
     await redis.hset(cellKey(cell), 'epoch', epoch.replace(/:.*/, ':2'));
-    expect(problems(await audited())).toEqual({ cursors: ["Redis's epoch is not the cell's"] });
+    expect(problems(await audited())).toEqual({
+      cursors: ['the epoch in Redis differs from the epoch of the cell'],
+    });
     for (const run of ['of-an-earlier-run', 'none']) {
       await redis.hset(cellKey(cell), 'epoch', epoch.replace(/\w+$/, run));
       expect(problems(await audited())).toEqual({
-        cursors: ['no worker has found the cell fit to be dealt from in this run of Redis'],
+        cursors: ['no worker has prepared the cell since the last start of Redis'],
       });
     }
     await redis.hdel(cellKey(cell), 'epoch');
-    expect(problems(await audited())).toEqual({ cursors: ["Redis's epoch is not the cell's"] });
+    expect(problems(await audited())).toEqual({
+      cursors: ['the epoch in Redis differs from the epoch of the cell'],
+    });
     await redis.hset(cellKey(cell), 'epoch', epoch);
     await sql`UPDATE cells SET halted = 'for a test' WHERE cell = 3`;
     const report = await audited();
@@ -895,7 +910,7 @@ describe('audit of cursors', () => {
 
   test('the audit detects a Redis whose newest entry is below the cursor', async () => {
     await change(cellKey(cell), 'last', (last) => last.writeUIntLE(last.readUIntLE(0, 6) - 600_000, 0, 6));
-    expect(problems(await audited())).toEqual({ cursors: ["Redis's newest entry is below the cursor"] });
+    expect(problems(await audited())).toEqual({ cursors: ['the newest entry in Redis is below the cursor'] });
   });
 
   test('the audit detects differing totals of added and committed entries if the outbox is empty', async () => {
@@ -904,10 +919,10 @@ describe('audit of cursors', () => {
     const booked = writeBooked({ id, totals: totalsOfLast(last) });
     await redis.hset(cellKey(cell), 'booked', booked);
     expect(problems(await audited())).toEqual({
-      cursors: ['Redis takes an entry above the cursor for booked'],
+      cursors: ['Redis records an entry above the cursor as committed'],
     });
     await sql`UPDATE cells SET cursor_id = ${String(id)} WHERE cell = ${cell}`;
-    const differ = 'all is booked, but Redis counts otherwise what was added and what was booked';
+    const differ = 'everything is committed, but the totals of added and committed entries in Redis differ';
     expect(problems(await audited()).cursors).not.toContain(differ);
     add(6, 8, 1)(booked);
     await redis.hset(cellKey(cell), 'booked', booked);
@@ -930,22 +945,24 @@ describe('audit of cursors', () => {
     await write(() => {});
     expect(await found()).toBe(undefined);
     await write((fields) => add(6, 0, 1)(fields[3]!));
-    expect(await found()).toEqual(['the totals of an outbox entry do not follow from what comes before it']);
+    expect(await found()).toEqual([
+      'the totals of an outbox entry do not follow from the previous outbox entry',
+    ]);
     await write((fields) => fields.splice(1, 1, fields[1]!.subarray(0, 40)));
     expect(await found()).toContain("an outbox entry can't be read");
     await write((fields) => add(6, OUTBOX.outcomeIndex, 1)(fields[1]!));
-    expect(await found()).toContain('the outbox does not go on where the ledger stands');
+    expect(await found()).toContain('an index in the outbox does not follow the ledger');
     await write((fields) => {
       const last = readOutbox(fields[1]!).at(-1)!.id;
       fields[1]!.writeBigUInt64LE(last + 1n, fields[1]!.lastIndexOf(idBytes(last)));
     });
-    expect(await found()).toContain('an outbox entry does not bear the id of its last ledger entry');
+    expect(await found()).toContain('the id of an outbox entry differs from its last ledger entry');
     await write(() => {});
     await redis.xdel(outboxKey(cell), stream[0]![0].toString());
     const report = await audited();
     expect(problems(report).cursors).toEqual([
-      'the outbox does not go on where the ledger stands',
-      'the totals of an outbox entry do not follow from what comes before it',
+      'an index in the outbox does not follow the ledger',
+      'the totals of an outbox entry do not follow from the previous outbox entry',
     ]);
     expect(firstOf(report, 'cursors').at).toMatchObject({ cell });
   });
@@ -953,9 +970,7 @@ describe('audit of cursors', () => {
   test('the audit detects a deleted outbox', async () => {
     await redis.del(outboxKey(cell));
     const found = problems(await audited());
-    expect(found.indices).toEqual([
-      "Redis's counter is ahead of what is booked and what waits in the outbox",
-    ]);
+    expect(found.indices).toEqual(['the counter in Redis is ahead of the ledger and the outbox']);
     expect(found.balances).toEqual([
       "the player's newest entry in Redis is neither in the ledger nor in the outbox",
     ]);
@@ -981,7 +996,7 @@ describe('the command spindle audit', () => {
     expect(status).toBe(1);
     expect(out).toContain('WRONG  outcomes');
     expect(out).toMatch(/\n {2}… and [\d,]+ more\n/);
-    expect(out.match(/the credit is not what the PAR sheet or prize table pays/g)).toHaveLength(3);
+    expect(out.match(/the credit differs from the payout of the PAR sheet or prize table/g)).toHaveLength(3);
     expect(out).toMatch(
       /\n {4}entry \d+ {2}at \S+ {2}spin [0-9a-f]{32} {2}partner \d+ {2}player "[^\n]+" {2}number \d+ {2}game \d+ {2}index \d+/,
     );
@@ -996,10 +1011,10 @@ describe('the command spindle audit', () => {
   test('spindle audit names the store that does not respond, and exits with 1 without a verdict', async () => {
     const noRedis = await cli({ ...env(), REDIS_URL: 'redis://127.0.0.1:1' });
     expect([noRedis.status, noRedis.out]).toEqual([1, '']);
-    expect(noRedis.error).toContain('Redis does not answer');
+    expect(noRedis.error).toContain('Redis does not respond');
     const noPostgres = await cli({ ...env(), DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none' });
     expect(noPostgres.status).toBe(1);
-    expect(noPostgres.out).toContain('NOT FINISHED: Postgres does not answer');
+    expect(noPostgres.out).toContain('NOT FINISHED: Postgres does not respond');
     expect(noPostgres.out).not.toMatch(/^ok|CLEAN/m);
   });
 

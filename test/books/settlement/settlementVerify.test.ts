@@ -134,7 +134,7 @@ async function rewrite(
     await sql`UPDATE settlement_reports SET integrity_hash = ${hash} WHERE report_id = ${row!.report_id}`;
 }
 
-const DIFFERS = 'is not that of the ledger';
+const DIFFERS = 'differs from the ledger';
 
 test('settlement verify reports no differences in untouched books', async () => {
   const verification = await verified(async () => {}, verify);
@@ -194,14 +194,14 @@ describe('tampering that settlement verify detects', () => {
     const tomorrow = shift(today, 1);
     const found = await problems((sql) => rewrite(sql, tomorrow, () => ({ totalSpins: 2 }), false));
     expect(found).toContain(`${partnerId} ${tomorrow} 1 totalSpins ${DIFFERS}`);
-    expect(found).toContain(`${partnerId} ${tomorrow} 1 the report does not have its integrityHash`);
+    expect(found).toContain(`${partnerId} ${tomorrow} 1 integrityHash is not the hash of the report`);
   });
 
   test('settlement verify detects a report in which one word was changed', async () => {
     const found = await problems((sql) =>
       rewrite(sql, today, () => ({ generatedAt: '2026-01-01T00:00:00.000Z' }), false),
     );
-    expect(found).toEqual([`${partnerId} ${today} 1 the report does not have its integrityHash`]);
+    expect(found).toEqual([`${partnerId} ${today} 1 integrityHash is not the hash of the report`]);
   });
 
   test('settlement verify detects a changed and resealed report by the next report and by the audit log', async () => {
@@ -211,8 +211,8 @@ describe('tampering that settlement verify detects', () => {
     );
     expect(found.sort()).toEqual(
       [
-        `${partnerId} ${before} 1 integrityHash is not that of the audit log`,
-        `${partnerId} ${today} 1 previousHash is not the hash of the report before`,
+        `${partnerId} ${before} 1 integrityHash differs from the audit log`,
+        `${partnerId} ${today} 1 previousHash is not the hash of the previous report`,
       ].sort(),
     );
   });
@@ -226,21 +226,21 @@ describe('tampering that settlement verify detects', () => {
     const [first, second, last] = [shift(today, -3), shift(today, -2), shift(today, 1)];
     expect((await gone(first, 1)).sort()).toEqual(
       [
-        `${partnerId} ${first} 1 a report that the audit log has is gone`,
-        `${partnerId} ${first} - there is no complete report, and there is one of a later day`,
-        `${partnerId} ${second} 1 previousHash is not the hash of the report before`,
-        `${partnerId} ${second} 2 previousHash is not the hash of the report before`,
+        `${partnerId} ${first} 1 a report of the audit log is missing`,
+        `${partnerId} ${first} - the day has no complete report, although a later day has one`,
+        `${partnerId} ${second} 1 previousHash is not the hash of the previous report`,
+        `${partnerId} ${second} 2 previousHash is not the hash of the previous report`,
       ].sort(),
     );
     // The report of the third day was made when the first revision of the second day was the newest.
     expect((await gone(second, 1)).sort()).toEqual(
       [
-        `${partnerId} ${second} 1 a report that the audit log has is gone`,
-        `${partnerId} ${second} 2 a revision before this one is gone`,
-        `${partnerId} ${shift(today, -1)} 1 previousHash is not the hash of the report before`,
+        `${partnerId} ${second} 1 a report of the audit log is missing`,
+        `${partnerId} ${second} 2 the previous revision of this report is missing`,
+        `${partnerId} ${shift(today, -1)} 1 previousHash is not the hash of the previous report`,
       ].sort(),
     );
-    expect(await gone(last, 1)).toEqual([`${partnerId} ${last} 1 a report that the audit log has is gone`]);
+    expect(await gone(last, 1)).toEqual([`${partnerId} ${last} 1 a report of the audit log is missing`]);
   });
 
   test('settlement verify detects an invented report or an invented status', async () => {
@@ -252,15 +252,15 @@ describe('tampering that settlement verify detects', () => {
     });
     expect(invented.sort()).toEqual(
       [
-        `${partnerId} ${today} 2 revision is not that of its row`,
-        `${partnerId} ${today} 2 the audit log does not know of this report`,
+        `${partnerId} ${today} 2 revision differs from the revision of its row`,
+        `${partnerId} ${today} 2 the report is not in the audit log`,
       ].sort(),
     );
     const judged = await problems(async (sql) => {
       await sql`UPDATE settlement_reports SET status = 'ACKNOWLEDGED', acknowledged_at = now()
         WHERE partner_id = ${partnerId} AND report_date = ${today}`;
     });
-    expect(judged).toEqual([`${partnerId} ${today} 1 reportStatus is not that of the audit log`]);
+    expect(judged).toEqual([`${partnerId} ${today} 1 reportStatus differs from the audit log`]);
   });
 });
 
@@ -291,7 +291,7 @@ test('settlement verify prints the differences, and its exit status says whether
   );
   expect(runs.all.status).toBe(1);
   expect(runs.all.out).toContain(
-    `partner ${partnerId} ${today} revision 1: totalSpins is not that of the ledger: expected 40, found 41`,
+    `partner ${partnerId} ${today} revision 1: totalSpins differs from the ledger: expected 40, found 41`,
   );
   expect(runs.all.out).toMatch(/\nNOT CLEAN: \d+ differences: 10 reports of 2 partners over 5 days/);
   expect(runs.json.status).toBe(1);
@@ -299,7 +299,7 @@ test('settlement verify prints the differences, and its exit status says whether
     partnerId,
     date: today,
     revision: 1,
-    problem: 'totalSpins is not that of the ledger',
+    problem: 'totalSpins differs from the ledger',
     expected: 40,
     found: 41,
   });

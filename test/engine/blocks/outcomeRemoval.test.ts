@@ -131,8 +131,8 @@ describe.sequential('removal of the outcomes of an exhausted block', () => {
     await flip();
     const problems = (await findings()).map(({ problem }) => problem);
     await flip();
-    expect(problems).toContain('the commitment is not that of the block');
-    expect(problems).toContain('the outcome is not the sealed one');
+    expect(problems).toContain('the commitment does not match the block');
+    expect(problems).toContain('the outcome differs from the sealed outcome');
   });
 
   test('the audit reports a block whose outcomes were removed before all of them were dealt', async () => {
@@ -141,7 +141,7 @@ describe.sequential('removal of the outcomes of an exhausted block', () => {
     await raw`
       UPDATE blocks SET outcomes = ''::bytea, exhausted_at = now() WHERE game_id = ${gameId} AND from_index = ${blockSize}`;
     expect((await findings()).map(({ problem }) => problem)).toContain(
-      'the outcomes were removed before all of them were dealt',
+      'the outcomes were removed before all were dealt',
     );
     await raw`
       UPDATE blocks SET outcomes = ${row!.outcomes}, exhausted_at = NULL WHERE game_id = ${gameId} AND from_index = ${blockSize}`;

@@ -468,11 +468,11 @@ describe('balance adjustments by an operator', () => {
       UPDATE ledger SET credit_micros = credit_micros + ${by}, balance_micros = balance_micros + ${by}
       WHERE entry_id = ${id}`;
     expect(await tampered(amount(5), () => amount(-5))).toEqual([
-      'balances: the balance does not follow from the one before',
+      'balances: the balance does not follow from the previous balance',
       'double-entry: adjustment_days.amount_micros is not their sum in the ledger',
-      'requests: the adjustment is not of the amount that was asked for',
-      'requests: the bound balance is not that of the entry',
-      'requests: the bound fingerprint is not that of the request',
+      'requests: the amount of the adjustment differs from the requested amount',
+      'requests: the bound balance differs from the entry',
+      'requests: the bound fingerprint does not match the request',
     ]);
     const [intent] =
       await sql`SELECT * FROM adjustments WHERE partner_id = ${partner} AND request_id = ${request}`;
@@ -483,7 +483,7 @@ describe('balance adjustments by an operator', () => {
           sql`INSERT INTO adjustments (partner_id, request_id, player_id, amount_micros, reason)
             VALUES (${partner}, ${request}, ${intent!.player_id}, ${intent!.amount_micros}, 'r')`,
       ),
-    ).toEqual(['requests: nobody is on record as having asked for the adjustment']);
+    ).toEqual(['requests: the adjustment has no recorded request of an operator']);
     const wager = (micros: number) => sql`UPDATE ledger SET wager_micros = ${micros} WHERE entry_id = ${id}`;
     expect(await tampered(wager(1), () => wager(0))).toContain(
       'double-entry: an adjustment has a wager, index, game or outcome',
@@ -491,7 +491,7 @@ describe('balance adjustments by an operator', () => {
     const number = (by: number) =>
       sql`UPDATE ledger SET entry_number = entry_number + ${by} WHERE entry_id = ${id}`;
     expect(await tampered(number(1), () => number(-1))).toContain(
-      "balances: the player's entries are not numbered on",
+      "balances: the numbers of the player's entries are not consecutive",
     );
     const key = await boundKey(redis, await cellOf(partner), adjustmentKey(partner, request));
     const bound = await redis.hgetBuffer(key, adjustmentKey(partner, request));

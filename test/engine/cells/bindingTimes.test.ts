@@ -236,13 +236,15 @@ test('a front end reloads the filter of a run whose bytes were replaced under th
   // A filter whose bytes differ from the written bytes is rejected.
   bits[0]! ^= 1;
   await sql`UPDATE request_filters SET bits = ${bits} WHERE run_id = ${run!.run_id}`;
-  await expect(idsInRuns().start()).rejects.toThrow(/filter of run \d+ is not what was written/);
+  await expect(idsInRuns().start()).rejects.toThrow(
+    /filter of run \d+ differs from the filter that was written/,
+  );
 });
 
 test('a front end without memory for the coarsest filters exits at the start and names the setting to raise', async () => {
   await sql`
     INSERT INTO request_runs (cell, from_id, to_id, ids, filter_bytes) VALUES (0, 1, 2, 2000000, 4000000)`;
   await expect(start(LONG, { REQUEST_FILTERS_MAX_MB: '1', ROLES: 'http' })).rejects.toThrow(
-    /ended with 1: (.*\n)*spindle: REQUEST_FILTERS_MAX_MB is 1, but the filters of \d+ request ids take 3 MB at the least; set it to 4 or more/,
+    /ended with 1: (.*\n)*spindle: REQUEST_FILTERS_MAX_MB is 1, but the filters of \d+ request ids take at least 3 MB\. Set it to at least 4/,
   );
 });

@@ -189,6 +189,6 @@ test('the audit finds players whose blocked status in Redis differs from the led
   const active = (await redis.hgetBuffer(key, fieldOf('held')))!;
   await redis.hset(key, fieldOf('freed'), blocked.subarray(0, 28));
   await redis.hset(key, fieldOf('held'), Buffer.concat([active, blocked.subarray(28)]));
-  const problem = "statuses: Redis's status of the player is another";
+  const problem = 'statuses: the status of the player in Redis differs from Postgres';
   expect(await audited()).toEqual([problem, problem]);
 });

@@ -31,7 +31,7 @@ export function lossTests(open: () => Stage): void {
     const elsewhere = stage.keepSpinning(stage.service, others, 'elsewhere');
     await until(() => lasting.spun.length > 20, 'spins are dealt');
     const replaced = replaceByReplica(stage.cluster, slotOfCell(0));
-    const away = `Redis does not answer for cells ${own.map(({ cell }) => cell).join(', ')}`;
+    const away = `Redis does not respond for cells ${own.map(({ cell }) => cell).join(', ')}`;
     await until(async () => {
       const { status, body } = await stage.service.request<{ halted: string[] }>('GET', '/readyz');
       return status === 200 && body.halted.includes(away);

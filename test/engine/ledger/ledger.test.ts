@@ -145,7 +145,8 @@ describe('the flush of outboxes to the ledger', () => {
     await spinMany(running, partner, gameId, 1);
     await until(
       async () =>
-        (await sql`SELECT 1 FROM cells WHERE cell = 0 AND halted LIKE '%is not the next one%'`).length === 1,
+        (await sql`SELECT 1 FROM cells WHERE cell = 0 AND halted LIKE '%is not the next index%'`).length ===
+        1,
       'the cell is halted',
     );
     expect(await booked()).toBe(10);

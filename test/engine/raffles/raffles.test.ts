@@ -637,9 +637,9 @@ describe('the audit of raffles', () => {
   });
 
   /** Ways to tamper with the stores, each with the findings that the audit must report. */
-  const OPENING = /^log: the opening of an entry is not what was logged/;
-  const COMMITMENT = /^blocks: the commitment is not that of the block/;
-  const DRAWN = /^blocks: the block is not what its seed gives/;
+  const OPENING = /^log: the opening of an entry does not match the log/;
+  const COMMITMENT = /^blocks: the commitment does not match the block/;
+  const DRAWN = /^blocks: the block differs from the outcomes drawn from its seed/;
   const TAMPERINGS: [
     what: string,
     change: () => Promise<unknown>,
@@ -665,10 +665,10 @@ describe('the audit of raffles', () => {
             WHERE game_id = ${gameId}`,
       () => sql`UPDATE blocks SET outcomes = kept.outcomes FROM kept WHERE blocks.game_id = kept.game_id`,
       [
-        /^blocks: a prize is on another number of tickets than advertised/,
+        /^blocks: the number of tickets with a prize differs from the prize table/,
         DRAWN,
         COMMITMENT,
-        /^outcomes: the outcome is not the sealed one/,
+        /^outcomes: the outcome differs from the sealed outcome/,
       ],
     ],
     [
@@ -678,7 +678,7 @@ describe('the audit of raffles', () => {
             WHERE game_id = ${gameId}`,
       () =>
         sql`UPDATE raffles SET prize_table = kept.prize_table FROM kept WHERE raffles.game_id = kept.game_id`,
-      [COMMITMENT, /^outcomes: the credit is not what the PAR sheet or prize table pays/],
+      [COMMITMENT, /^outcomes: the credit differs from the payout of the PAR sheet or prize table/],
     ],
     [
       'a ticket whose requestId is not told for ever',
@@ -686,7 +686,7 @@ describe('the audit of raffles', () => {
       () => sql`
         INSERT INTO ticket_requests SELECT game_id, request_id, entry_id FROM ledger
         WHERE game_id = ${gameId} AND request_id = 'audit-3'`,
-      [/^requests: the requestId of a ticket is not noted as its own/],
+      [/^requests: the requestId of a ticket has no record of its own/],
     ],
     [
       'a requestId that tells of another ticket',
@@ -698,15 +698,15 @@ describe('the audit of raffles', () => {
         WHERE ledger.game_id = ${gameId} AND ledger.request_id = 'audit-3'
           AND ticket_requests.game_id = ledger.game_id AND ticket_requests.request_id = ledger.request_id`,
       [
-        /^requests: a requestId is noted for a ticket that the ledger has not/,
-        /^requests: the requestId of a ticket is not noted as its own/,
+        /^requests: a requestId is recorded for a ticket that is not in the ledger/,
+        /^requests: the requestId of a ticket has no record of its own/,
       ],
     ],
     [
       'a requestId of a ticket that was never sold',
       () => sql`INSERT INTO ticket_requests VALUES (${gameId}, 'never', 1)`,
       () => sql`DELETE FROM ticket_requests WHERE request_id = 'never'`,
-      [/^requests: a requestId is noted for a ticket that the ledger has not/],
+      [/^requests: a requestId is recorded for a ticket that is not in the ledger/],
     ],
     [
       'a raffle that was opened again',

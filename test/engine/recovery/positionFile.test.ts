@@ -163,7 +163,7 @@ test('deals nothing from a Postgres with another identity, timeline or database 
     expect(position.postgres[field]).toMatch(/^[0-9A-F]+$/);
     await writeFile(path, JSON.stringify({ ...position, postgres: { ...position.postgres, [field]: '1' } }));
     service = await startService(stores, settings);
-    await expectHeld(/Postgres has another/);
+    await expectHeld(/ of Postgres is .* has /);
     if (field !== 'databaseOid') {
       await service.stop();
       // The test restores the state in which the other Postgres had never been seen.

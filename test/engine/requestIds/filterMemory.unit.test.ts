@@ -27,7 +27,7 @@ test('filters are folded until all fit into memory, the oldest first and each as
 test('a start needs memory for half the size of the filters, and the error names the setting to raise', () => {
   expect(coarsestBytes(sizes(6400, 64, 32))).toBe(3200 + 64 + 32);
   expect(new FilterMemoryError(500_000_000, 500e6, 268e6).message).toMatch(
-    /^REQUEST_FILTERS_MAX_MB is 268, but the filters of 500000000 request ids take 500 MB at the least; set it to 550/,
+    /^REQUEST_FILTERS_MAX_MB is 268, but the filters of 500000000 request ids take at least 500 MB\. Set it to at least 550/,
   );
 });
 

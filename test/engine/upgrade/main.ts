@@ -41,7 +41,7 @@ const NOT_UNDERSTOOD = 'messages were not understood';
 /** Pattern that a fault of the newer version must cause in the findings. */
 const SYMPTOMS: Readonly<Record<Plant, RegExp>> = {
   'dropped-column': /column .* does not exist/,
-  'early-format': new RegExp(`format ${NEXT_FORMAT}, which this version does not read`),
+  'early-format': new RegExp(`format ${NEXT_FORMAT}, which this version (does not|can't) read`),
   'shorter-message': new RegExp(NOT_UNDERSTOOD),
 };
 
@@ -116,7 +116,8 @@ class Fleet {
 
   #keep(process: ServerProcess): void {
     for (const line of process.output().split('\n'))
-      if (/"level":[56]0|does not exist|does not read/.test(line)) this.logged.push(line);
+      if (/"level":[56]0|does not exist|this version (does not|can't) read/.test(line))
+        this.logged.push(line);
     if (process.output().includes('ignoring malformed pub/sub message')) this.logged.push(NOT_UNDERSTOOD);
   }
 }
@@ -182,7 +183,9 @@ const spindle = (root: string, stores: OwnStores, ...args: string[]) =>
 async function refusal(root: string, settings: NodeJS.ProcessEnv): Promise<string | undefined> {
   const started = ServerProcess.launch({ env: { ...settings, ROLES: 'http' }, program: mainOf(root) });
   const status = await started.ended;
-  const said = started.output().includes(`in format ${NEXT_FORMAT} since an upgrade was finished`);
+  const said = new RegExp(
+    `(in format ${NEXT_FORMAT} since an upgrade was finished|an upgrade was finished and the data has format ${NEXT_FORMAT})`,
+  ).test(started.output());
   return status === 1 && said
     ? undefined
     : `the older version ended with ${status}: ${started.output().slice(-300)}`;

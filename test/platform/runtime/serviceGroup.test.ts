@@ -147,8 +147,8 @@ describe('groups of services', () => {
     ]);
     await group.start();
     expect(group.health()).toEqual(HEALTHY);
-    health = unhealthy('Postgres does not answer');
-    expect(group.health()).toEqual({ isHealthy: false, problem: 'b: Postgres does not answer' });
+    health = unhealthy('Postgres does not respond');
+    expect(group.health()).toEqual({ isHealthy: false, problem: 'b: Postgres does not respond' });
   });
 });
 

@@ -332,8 +332,8 @@ describe('reads of the public log', () => {
     await sql.unsafe(REWRITTEN);
     expect(await found()).toEqual([]);
     const changes: [table: string, column: string, where: string, problem: string][] = [
-      ['log_tiles', 'bytes', 'level = 0', 'a tile is not that of the records'],
-      ['log_entries', 'salt', 'number = 0', 'the opening of an entry is not what was logged'],
+      ['log_tiles', 'bytes', 'level = 0', 'a tile does not match the records'],
+      ['log_entries', 'salt', 'number = 0', 'the opening of an entry does not match the log'],
     ];
     for (const [table, column, where, problem] of changes) {
       const flip = `UPDATE ${table} SET ${column} = set_byte(${column}, 5, get_byte(${column}, 5) # 1) WHERE ${where}`;
@@ -343,7 +343,7 @@ describe('reads of the public log', () => {
     }
     const first = '(SELECT min(size) FROM log_checkpoints)';
     await sql.unsafe(`UPDATE log_checkpoints SET note = replace(note, '/log', '/lag') WHERE size = ${first}`);
-    expect(await found()).toContain('a checkpoint is of another log or size');
+    expect(await found()).toContain('a checkpoint names another log or size');
     await sql.unsafe(`UPDATE log_checkpoints SET note = replace(note, '/lag', '/log') WHERE size = ${first}`);
     expect(await found()).toEqual([]);
     service = await startService(stores, { CELLS: '2' });
