@@ -60,7 +60,7 @@ function fromBase64(text, name) {
   } catch {
     binary = undefined;
   }
-  must(binary !== undefined && btoa(binary) === text, `${name} must be base64 in its one spelling`);
+  must(binary !== undefined && btoa(binary) === text, `${name} must be canonical base64`);
   return Uint8Array.from(binary, (char) => char.charCodeAt(0));
 }
 
@@ -73,7 +73,10 @@ function fromDecimal(text, name) {
 }
 
 function wholeNumber(value, max, name) {
-  must(Number.isSafeInteger(value) && value >= 0 && value <= max, `${name} must be a whole number from 0 on`);
+  must(
+    Number.isSafeInteger(value) && value >= 0 && value <= max,
+    `${name} must be a whole number from 0 to ${max}`,
+  );
   return value;
 }
 
@@ -92,7 +95,7 @@ function split(size) {
 
 /** Returns the root that a leaf hash and its inclusion path give. The path starts with the leaf's sibling. */
 async function rootByPath(index, size, leaf, path) {
-  must(index < size, `there is no leaf ${index} in a tree of ${size}`);
+  must(index < size, `a tree of ${size} leaves has no leaf ${index}`);
   const sides = [];
   for (let from = 0, to = size; to - from > 1; ) {
     const middle = from + split(to - from);
@@ -102,7 +105,7 @@ async function rootByPath(index, size, leaf, path) {
   }
   must(
     path.length === sides.length,
-    `the path has ${path.length} hashes, where the tree asks for ${sides.length}`,
+    `the path has ${path.length} hashes, but the tree needs ${sides.length}`,
   );
   let hash = leaf;
   for (const [at, other] of path.entries()) {
@@ -207,14 +210,14 @@ const isKeyName = (name) => /^[^\s+]+$/u.test(name);
 /** Parses a verifier key: `name+id+base64(type ‖ public key)`. */
 async function parseVkey(vkey, type) {
   const [, name = '', id = '', encoded = ''] = /^([^+]*)\+([^+]*)\+(.*)$/su.exec(vkey) ?? [];
-  must(isKeyName(name), `«${vkey}» is no key: it must be NAME+KEYID+KEY`);
+  must(isKeyName(name), `«${vkey}» is not a key, because a key has the form NAME+KEYID+KEY`);
   const typed = fromBase64(encoded, `the key of ${name}`);
   must(
     typed.length === 1 + HASH && typed[0] === type,
     `the key of ${name} is not an Ed25519 key of type ${type}`,
   );
   const hash = await sha256(ascii(`${name}\n`), typed);
-  must(toHex(hash.subarray(0, 4)) === id, `the key id of ${name} is not that of its key`);
+  must(toHex(hash.subarray(0, 4)) === id, `the key id of ${name} does not match its key`);
   return { name, id, type, publicKey: typed.subarray(1) };
 }
 
@@ -222,14 +225,14 @@ async function parseVkey(vkey, type) {
 function parseNote(note) {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: a note has no control characters but line ends.
   const isPlain = typeof note === 'string' && !/[\u0000-\u0009\u000b-\u001f\ufffd]/.test(note);
-  must(isPlain && note.length <= 1_000_000 && note.endsWith('\n'), 'it is no signed note');
+  must(isPlain && note.length <= 1_000_000 && note.endsWith('\n'), 'the text is not a signed note');
   const at = note.lastIndexOf('\n\n');
-  must(at >= 0, 'it has no signatures');
+  must(at >= 0, 'the note has no signatures');
   const lines = note.slice(at + 2, -1).split('\n');
-  must(lines.length <= 100, 'it has more than 100 signature lines');
+  must(lines.length <= 100, 'the note has more than 100 signature lines');
   const signatures = lines.map((line) => {
     const [, name = '', encoded = ''] = /^— (\S+) (\S+)$/u.exec(line) ?? [];
-    must(isKeyName(name), 'a signature line is not as it must be');
+    must(isKeyName(name), 'a signature line is malformed');
     const bytes = fromBase64(encoded, `the signature of ${name}`);
     must(bytes.length > 4, `the signature of ${name} is too short`);
     return { name, id: toHex(bytes.subarray(0, 4)), bytes: bytes.subarray(4) };
@@ -253,7 +256,7 @@ async function signersOf({ text, signatures }, keys) {
   const signed = [];
   for (const key of keys) {
     const own = signatures.filter(({ name, id }) => name === key.name && id === key.id);
-    for (const line of own) must(await isSigned(text, line, key), `the signature of ${key.name} is wrong`);
+    for (const line of own) must(await isSigned(text, line, key), `the signature of ${key.name} is invalid`);
     if (own.length > 0) signed.push(key);
   }
   return signed;
@@ -262,10 +265,13 @@ async function signersOf({ text, signatures }, keys) {
 /** Parses the text of a checkpoint. Spindle's have exactly three lines: origin, size and root. */
 function parseCheckpoint(text) {
   const [origin, decimal, encoded, ...rest] = text.split('\n');
-  must(rest.length === 1 && rest[0] === '', 'its text is not an origin, a size and a root, one line each');
+  must(
+    rest.length === 1 && rest[0] === '',
+    'the note must have an origin, a size and a root, each on its own line',
+  );
   const size = fromDecimal(decimal, 'the size');
   const root = fromBase64(encoded, 'the root');
-  must(root.length === HASH, 'the root is not 32 bytes');
+  must(root.length === HASH, 'the root must have 32 bytes');
   return { origin, size, root };
 }
 
@@ -288,34 +294,43 @@ async function parsePolicy(text) {
 
 async function readPolicyLine(policy, [word, name, ...rest]) {
   const isName = (label) => policy.groups.has(label) || policy.witnesses.some((each) => each.label === label);
-  must(name !== undefined, 'it is not whole');
+  must(name !== undefined, 'the line is incomplete');
   if (word === 'log') {
-    must(rest.length <= 1, 'a log has a key and an address');
+    must(rest.length <= 1, 'a log line must have a key, and may have an address');
     policy.logs.push(await parseVkey(name, LOG_KEY));
   } else if (word === 'witness') {
-    must(rest.length >= 1 && rest.length <= 2, 'a witness has a name, a key and an address');
-    must(!isName(name) && name !== 'none', `the name ${name} is there already`);
+    must(
+      rest.length >= 1 && rest.length <= 2,
+      'a witness line must have a name and a key, and may have an address',
+    );
+    must(!isName(name) && name !== 'none', `the name ${name} is already used`);
     const key = await parseVkey(rest[0], WITNESS_KEY);
     const isNew = policy.witnesses.every((each) => !equal(each.publicKey, key.publicKey));
-    must(isNew, 'the key is that of a witness above');
+    must(isNew, 'an earlier witness has the same key');
     policy.witnesses.push({ ...key, label: name });
   } else if (word === 'group') {
     const [count, ...members] = rest;
-    must(!isName(name) && name !== 'none', `the name ${name} is there already`);
+    must(!isName(name) && name !== 'none', `the name ${name} is already used`);
     const taken = [...policy.groups.values()].flatMap((group) => group.members);
     members.forEach((member, at) => {
-      must(isName(member), `«${member}» is not above it`);
-      must(members.indexOf(member) === at && !taken.includes(member), `${member} is in a group already`);
+      must(isName(member), `no earlier line defines «${member}»`);
+      must(members.indexOf(member) === at && !taken.includes(member), `${member} is already in a group`);
     });
     const threshold =
       count === 'any' ? 1 : count === 'all' ? members.length : fromDecimal(count ?? '', 'the threshold');
-    must(threshold >= 1 && threshold <= members.length, 'the threshold is out of range');
+    must(
+      threshold >= 1 && threshold <= members.length,
+      'the threshold must be any, all or a number up to the number of members',
+    );
     policy.groups.set(name, { threshold, members });
   } else if (word === 'quorum') {
-    must(rest.length === 0 && policy.quorum === undefined, 'a policy has one quorum');
-    must(name === 'none' || isName(name), `«${name}» is not above it`);
+    must(
+      rest.length === 0 && policy.quorum === undefined,
+      'a policy must have exactly one quorum line, with one name',
+    );
+    must(name === 'none' || isName(name), `no earlier line defines «${name}»`);
     policy.quorum = name;
-  } else must(false, `it begins with «${word}»`);
+  } else must(false, `a line must begin with log, witness, group or quorum, not «${word}»`);
 }
 
 function isSatisfied({ groups, quorum }, signed) {
@@ -334,7 +349,7 @@ async function trustOf({ logKeys = [], policy }) {
   const read = policy === undefined ? undefined : await parsePolicy(policy);
   const logs = [...(read?.logs ?? [])];
   for (const vkey of logKeys) logs.push(await parseVkey(vkey, LOG_KEY));
-  must(logs.length > 0, 'no key of a log is given: give a key or a policy that names one');
+  must(logs.length > 0, 'no key of a log is given. Give a key, or a policy that names one');
   return { logs, policy: read };
 }
 
@@ -343,9 +358,15 @@ async function trustedCheckpoint(noteText, trust) {
   const note = parseNote(noteText);
   const checkpoint = parseCheckpoint(note.text);
   const known = trust.logs.filter(({ name }) => name === checkpoint.origin);
-  must(known.length > 0, `its origin is «${checkpoint.origin}», which is no log that you gave a key of`);
+  must(
+    known.length > 0,
+    `you gave no key of the log «${checkpoint.origin}», which is the origin of the checkpoint`,
+  );
   const signed = await signersOf(note, known);
-  must(signed.length > 0, `the log ${checkpoint.origin} has not signed it with a key that you gave`);
+  must(
+    signed.length > 0,
+    `the checkpoint is not signed with any key of the log ${checkpoint.origin} that you gave`,
+  );
   return { note, checkpoint };
 }
 
@@ -363,7 +384,7 @@ async function witnessed(noteText, trust) {
     const witnesses = await signersOf(note, trust.policy.witnesses);
     must(
       isSatisfied(trust.policy, witnesses),
-      "the witnesses that signed it do not make the policy's quorum",
+      "the witnesses that signed the checkpoint do not satisfy the policy's quorum",
     );
   }
   return checkpoint;
@@ -372,14 +393,14 @@ async function witnessed(noteText, trust) {
 /** Parses the index and the inclusion path of a tlog-proof. */
 function readPath(tlogProof) {
   const [head, place = '', ...lines] = tlogProof.slice(0, Math.max(0, tlogProof.indexOf('\n\n'))).split('\n');
-  must(head === 'c2sp.org/tlog-proof@v1', 'tlogProof is not a c2sp.org/tlog-proof@v1');
+  must(head === 'c2sp.org/tlog-proof@v1', 'tlogProof does not have the format c2sp.org/tlog-proof@v1');
   must(place.startsWith('index '), 'tlogProof has no index');
   const index = fromDecimal(place.slice(6), 'the index of tlogProof');
   must(lines.length <= 63, 'tlogProof has more than 63 hashes');
   const path = lines.map((line) => fromBase64(line, 'a hash of tlogProof'));
   must(
     path.every((hash) => hash.length === HASH),
-    'a hash of tlogProof is not 32 bytes',
+    'a hash of tlogProof does not have 32 bytes',
   );
   return { index, path };
 }
@@ -387,12 +408,12 @@ function readPath(tlogProof) {
 /** Step 2: verifies that salt, entry, label and path give the root of the checkpoint. */
 async function checkLogged({ proof, checkpoint }) {
   const { index, path } = readPath(proof.tlogProof);
-  must(index === proof.logIndex, `logIndex is ${proof.logIndex}, tlogProof is of ${index}`);
+  must(index === proof.logIndex, `logIndex is ${proof.logIndex}, but tlogProof has the index ${index}`);
   const label = fromHex(proof.label, 16, 'label');
   const commitment = await commitmentOf(proof);
   const leaf = await leafHash(joined(Uint8Array.of(1), label, commitment));
   const root = await rootByPath(index, checkpoint.size, leaf, path);
-  must(equal(root, checkpoint.root), `the record is not at ${index} in the tree of the checkpoint`);
+  must(equal(root, checkpoint.root), `the record is not at index ${index} of the checkpoint's tree`);
 }
 
 const commitmentOf = async ({ salt, entry }) =>
@@ -415,10 +436,10 @@ function readEntryText(text, types) {
   } catch {
     entry = undefined;
   }
-  must(isObject(entry), 'entry is not the text of a JSON object');
+  must(isObject(entry), 'entry is not a JSON object as text');
   must(canonical(entry) === text, 'entry is not in its canonical form (RFC 8785)');
-  must(entry.version === 1, 'entry is not of version 1');
-  must(types.includes(entry.type), `entry is of type «${entry.type}», which holds no outcomes`);
+  must(entry.version === 1, 'entry does not have version 1');
+  must(types.includes(entry.type), `entry has the type «${entry.type}», which has no outcomes`);
   wholeNumber(entry.number, Number.MAX_SAFE_INTEGER, 'number of the entry');
   return entry;
 }
@@ -426,13 +447,19 @@ function readEntryText(text, types) {
 function checkEntry({ proof, entry }) {
   must(
     entry.gameId === proof.gameId,
-    `the entry is of game ${entry.gameId}, the proof of game ${proof.gameId}`,
+    `the entry belongs to game ${entry.gameId}, but the proof to game ${proof.gameId}`,
   );
   const { index } = proof.shoe ?? proof.outcome;
   const isWithin = index >= entry.fromIndex && index - entry.fromIndex < entry.count;
-  must(isWithin, `the entry has no index ${index}: ${entry.count} from ${entry.fromIndex} on`);
+  must(
+    isWithin,
+    `the entry does not have the index ${index}, because it has ${entry.count} outcomes from index ${entry.fromIndex} on`,
+  );
   const isShoe = entry.type === 'shoes';
-  must(isShoe === (proof.shoe !== undefined), `the entry is of type ${entry.type}`);
+  must(
+    isShoe === (proof.shoe !== undefined),
+    `the type of the entry, ${entry.type}, does not match the proof`,
+  );
 }
 
 /** Step 4: verifies that the outcome or shoe, with its path, gives the root of the entry. */
@@ -451,7 +478,7 @@ async function checkOutcome({ proof, entry }) {
   must(Array.isArray(proof.path), 'path must be a list');
   const path = proof.path.map((hash) => fromHex(hash, HASH, 'each hash of path'));
   const root = await rootByPath(index - entry.fromIndex, entry.count, await leafHash(data), path);
-  must(toHex(root) === entry.root, 'the outcome is not in the block that was logged');
+  must(toHex(root) === entry.root, 'the outcome is not in the logged block');
 }
 
 const pick = (value, names) => Object.fromEntries(names.map((name) => [name, value?.[name]]));
@@ -477,7 +504,7 @@ const TIER = ['tierId', 'name', 'probability', 'payMultiplier'];
 function mathTextOf({ sheet, table, rules }) {
   if (sheet !== undefined) {
     const lists = [sheet.symbols, sheet.tiers, sheet.combinations];
-    must(lists.every(Array.isArray), 'the sheet has no symbols, tiers and combinations');
+    must(lists.every(Array.isArray), 'the sheet must have lists of symbols, tiers and combinations');
     return canonical({
       ...pick(sheet, SHEET),
       symbols: sheet.symbols.map((each) => pick(each, ['name', 'display'])),
@@ -491,10 +518,10 @@ function mathTextOf({ sheet, table, rules }) {
 
 /** Returns the text of a prize table as docs/raffles.md defines it. */
 function prizeTableText({ ticketPriceUsd, poolSize, prizes }) {
-  must(Array.isArray(prizes), 'the table has no prizes');
+  must(Array.isArray(prizes), 'the table has no list of prizes');
   const usd = (value) => {
     const micros = microsOf(value);
-    must(micros !== undefined, 'an amount of the table is not in micro-USD');
+    must(micros !== undefined, 'an amount of the table is not a whole number of micro-USD');
     return Number(micros) / 1e6;
   };
   return canonical({
@@ -532,13 +559,10 @@ async function checkMath({ proof, entry, options }) {
   if (sheet === undefined && table === undefined && rules === undefined) return;
   const name = sheet !== undefined ? 'sheet' : table !== undefined ? 'table' : 'rules';
   const wanted = { block: 'sheet', pool: 'table', shoes: 'rules' }[entry.type];
-  must(
-    name === wanted,
-    `the ${name} is not what an entry of type ${entry.type} names: that is its ${wanted}`,
-  );
+  must(name === wanted, `the ${name} does not fit an entry of type ${entry.type}, which needs a ${wanted}`);
   must(isObject(options[name]), `the ${name} must be a JSON object`);
   const hash = toHex(await sha256(text8.encode(mathTextOf(options))));
-  must(hash === entry.mathHash, `the ${name} is not the one that was logged`);
+  must(hash === entry.mathHash, `the ${name} differs from the one in the log`);
   if (proof.outcome === undefined) return;
   const { code } = proof.outcome;
   if (table !== undefined) must(code <= table.prizes.length, `the table has no prize ${code}`);
@@ -558,28 +582,37 @@ function shownOf(code, { sheet, table }) {
 function checkSpin({ proof, options }) {
   const { spin, sheet, table } = options;
   if (spin === undefined) return;
-  must(isObject(spin), 'the answer must be a JSON object');
+  must(isObject(spin), 'the response must be a JSON object');
   if (proof.shoe !== undefined) {
-    must(spin.roundId === proof.roundId, `the round is ${spin.roundId}, the proof is of ${proof.roundId}`);
-    must(spin.shoe?.index === proof.shoe.index, 'the round has another shoe');
-    must(spin.shoe?.commitment === proof.shoe.commitment, "the round's shoe has another commitment");
+    must(
+      spin.roundId === proof.roundId,
+      `the response has the round ${spin.roundId}, but the proof has ${proof.roundId}`,
+    );
+    must(spin.shoe?.index === proof.shoe.index, 'the shoe of the round has another index than in the proof');
+    must(
+      spin.shoe?.commitment === proof.shoe.commitment,
+      'the shoe of the round has another commitment than in the proof',
+    );
     return;
   }
-  must(spin.spinId === proof.spinId, `the spin is ${spin.spinId}, the proof is of ${proof.spinId}`);
+  must(
+    spin.spinId === proof.spinId,
+    `the response has the spin ${spin.spinId}, but the proof has ${proof.spinId}`,
+  );
   const code = proof.outcome.code;
   const isGiven = code < (sheet?.combinations?.length ?? -1) || code <= (table?.prizes?.length ?? -1);
-  must(isGiven, 'what a spin shows is judged by the sheet or table: give that too');
+  must(isGiven, 'the response can only be compared with a sheet or table. Give that, too');
   const { tier, micros, shown } = shownOf(code, options);
   must(
     spin.outcome?.prizeTier === tier,
-    `the answer shows tier ${spin.outcome?.prizeTier}, the outcome has ${tier}`,
+    `the response shows tier ${spin.outcome?.prizeTier}, but the outcome has tier ${tier}`,
   );
   must(
     micros !== undefined && microsOf(spin.outcome?.payoutUsd) === micros,
-    `the answer pays ${spin.outcome?.payoutUsd} USD, the outcome ${micros} millionths of a USD`,
+    `the response pays ${spin.outcome?.payoutUsd} USD, but the outcome pays ${micros} micro-USD`,
   );
   const text = spin.presentation?.comboString ?? spin.presentation?.prizeName;
-  must(shown === undefined || text === shown, `the answer shows «${text}», the outcome «${shown}»`);
+  must(shown === undefined || text === shown, `the response shows «${text}», but the outcome is «${shown}»`);
 }
 
 /** Verifies that the revealed seed of a shoe belongs to the shoe's commitment. */
@@ -592,7 +625,10 @@ async function checkSeed({ proof, entry }) {
     fromHex(entry.mathHash, HASH, 'mathHash of the entry'),
     fromHex(proof.shoe.seed, HASH, 'shoe.seed'),
   );
-  must(toHex(await sha256(data)) === proof.shoe.commitment, "the seed is not that of the shoe's commitment");
+  must(
+    toHex(await sha256(data)) === proof.shoe.commitment,
+    'the seed does not match the commitment of the shoe',
+  );
 }
 
 /** Step 6: verifies with the game's label key that the label belongs to the game's entry. */
@@ -600,12 +636,12 @@ async function checkLabel({ proof, entry, options }) {
   if (options.labelKey === undefined) return;
   const bytes = fromHex(options.labelKey, HASH, 'the label key');
   const hash = toHex(await sha256(ascii('spindle label key v1\n'), bytes));
-  must(hash === entry.labelKeyHash, "the label key is not the game's");
+  must(hash === entry.labelKeyHash, 'the label key does not belong to the game');
   const key = await crypto.subtle.importKey('raw', bytes, { name: 'HMAC', hash: 'SHA-256' }, false, ['sign']);
   const label = new Uint8Array(await crypto.subtle.sign('HMAC', key, packed(entry.number, 8)));
   must(
     toHex(label.subarray(0, 16)) === proof.label,
-    `the label is not that of the game's entry ${entry.number}`,
+    `the label does not match entry ${entry.number} of the game`,
   );
 }
 
@@ -613,10 +649,10 @@ async function checkLabel({ proof, entry, options }) {
 async function checkSeen({ proof, checkpoint, options, trust }) {
   let earliest;
   for (const [at, note] of (options.seen ?? []).entries()) {
-    const name = `checkpoint ${at + 1} of those you kept`;
+    const name = `checkpoint ${at + 1} that you kept`;
     try {
       const seen = (await trustedCheckpoint(note, trust)).checkpoint;
-      must(seen.origin === checkpoint.origin, `it is of ${seen.origin}`);
+      must(seen.origin === checkpoint.origin, `the checkpoint belongs to the log ${seen.origin}`);
       await checkContains(seen, checkpoint, options.readTile);
       if (seen.size > proof.logIndex && !(earliest?.size <= seen.size)) earliest = seen;
     } catch (error) {
@@ -630,13 +666,13 @@ async function checkSeen({ proof, checkpoint, options, trust }) {
 /** Verifies that the larger of two trees contains the smaller one. */
 async function checkContains(one, other, readTile) {
   const [old, tree] = one.size <= other.size ? [one, other] : [other, one];
-  must(old.size > 0, 'it is of an empty log');
-  const differs = `the log of ${tree.size} does not contain the log of ${old.size}: it has shown two histories`;
+  must(old.size > 0, 'the checkpoint belongs to an empty log');
+  const differs = `the log of ${tree.size} records does not contain the log of ${old.size} records, so the log has shown two histories`;
   if (old.size === tree.size) {
     must(equal(old.root, tree.root), differs);
     return;
   }
-  must(readTile !== undefined, 'to compare it takes tiles of the log: give its address');
+  must(readTile !== undefined, 'the comparison needs tiles of the log. Give the address of the log');
   const ranges = consistencyRanges(old.size, tree.size);
   const path = await Promise.all(ranges.map((range) => rangeHash(range, tree.size, readTile)));
   must(await isConsistent(old, tree, path), differs);
@@ -658,12 +694,15 @@ function checkShape(proof) {
   must(proof.format === 'spindle proof v1', `the format is «${proof.format}», not «spindle proof v1»`);
   wholeNumber(proof.gameId, U32_MAX, 'gameId');
   wholeNumber(proof.logIndex, Number.MAX_SAFE_INTEGER, 'logIndex');
-  must((proof.outcome === undefined) !== (proof.shoe === undefined), 'a proof has an outcome or a shoe');
+  must(
+    (proof.outcome === undefined) !== (proof.shoe === undefined),
+    'a proof must have either an outcome or a shoe',
+  );
   const { index } = proof.shoe ?? proof.outcome ?? {};
   wholeNumber(index, Number.MAX_SAFE_INTEGER, 'the index');
   if (proof.outcome !== undefined) wholeNumber(proof.outcome.code, 0xffff, 'outcome.code');
   for (const name of ['entry', 'salt', 'label', 'tlogProof']) {
-    must(typeof proof[name] === 'string', `${name} must be a text`);
+    must(typeof proof[name] === 'string', `${name} must be a string`);
   }
 }
 
@@ -672,9 +711,7 @@ async function attempt(faults, name, step) {
   try {
     return await step();
   } catch (error) {
-    faults.push(
-      `${name}: ${error instanceof Fault ? error.message : `it can't be checked: ${error?.message}`}`,
-    );
+    faults.push(`${name}: ${error instanceof Fault ? error.message : `the check failed: ${error?.message}`}`);
     return undefined;
   }
 }
@@ -722,7 +759,7 @@ const keystream = async (seed, counter, bytes) => {
 /** Converts numbers to integers by scaling all of them with the same power of ten. */
 function wholes(numbers, name) {
   const decimals = numbers.map(decimalOf);
-  must(!decimals.includes(undefined), `the sheet has a ${name} that is no number`);
+  must(!decimals.includes(undefined), `the sheet has a ${name} that is not a number`);
   const least = Math.min(...decimals.map(({ exponent }) => exponent));
   return decimals.map(({ digits, exponent }) => digits * 10n ** BigInt(exponent - least));
 }
@@ -764,7 +801,7 @@ export function distributionOf({ combinations }) {
     end += mass;
     return end;
   });
-  must(end > 0n, 'the sheet has no combination of a probability above 0');
+  must(end > 0n, 'no combination of the sheet has a probability above 0');
   return ends;
 }
 
@@ -865,15 +902,15 @@ async function checkDraw(entry, { reveal, outcomes }, math, digest) {
   const seed = fromHex(reveal.seed, HASH, 'the seed');
   const nonce = fromHex(reveal.nonce, HASH, 'the nonce');
   const secret = await sha256(ascii('spindle secret v1\n'), nonce, seed);
-  must(toHex(secret) === entry.secretHash, 'its seed and nonce are not those that were committed to');
+  must(toHex(secret) === entry.secretHash, 'the revealed seed and nonce do not match the commitment');
   const { gameId, fromIndex, count } = entry;
   const codes = await codesOf(entry, { seed, outcomes, math });
-  must(codes.length === count, `${codes.length} outcomes are revealed of ${count}`);
+  must(codes.length === count, `${codes.length} of ${count} outcomes are revealed`);
   if (entry.type === 'pool' && math.table !== undefined) {
     const table = await sha256(text8.encode(mathTextOf(math)));
     const order = packedCodes(codes);
     const pool = await sha256(ascii('spindle pool v1\n'), nonce, seed, packed(gameId, 4), table, order);
-    must(toHex(pool) === entry.commitment, 'the pool is not the one that was committed to');
+    must(toHex(pool) === entry.commitment, 'the revealed pool does not match the commitment');
   }
   const place = joined(packed(gameId, 4), packed(fromIndex, 8));
   const key = await sha256(ascii('spindle leaf key v1\n'), nonce, place);
@@ -887,13 +924,13 @@ async function checkDraw(entry, { reveal, outcomes }, math, digest) {
     return leaf;
   };
   const isSame = (await rootOf(count, leafAt, digest)) === entry.root;
-  must(isSame, 'what is revealed does not give the root that was committed to');
+  must(isSame, 'the revealed outcomes do not lead to the logged root');
   return codes;
 }
 
 async function checkShoes({ gameId, fromIndex, count, mathHash, root, commitment }, { reveal }, digest) {
   const seeds = fromBase64(reveal.seeds, 'seeds');
-  must(seeds.length === HASH * count, `${seeds.length / HASH} seeds are revealed of ${count}`);
+  must(seeds.length === HASH * count, `${seeds.length / HASH} of ${count} seeds are revealed`);
   const rules = fromHex(mathHash, HASH, 'mathHash of the entry');
   const all = [ascii('spindle blackjack shoes v1\n')];
   const leafAt = async (at) => {
@@ -902,11 +939,8 @@ async function checkShoes({ gameId, fromIndex, count, mathHash, root, commitment
     all.push(await sha256(ascii('spindle blackjack shoe v1\n'), place, rules, seed));
     return joined(ascii('SPDLsho1'), place, all.at(-1));
   };
-  must(
-    (await rootOf(count, leafAt, digest)) === root,
-    'its seeds do not give the root that was committed to',
-  );
-  must(toHex(await sha256(...all)) === commitment, 'its commitment is not that of its seeds');
+  must((await rootOf(count, leafAt, digest)) === root, 'the revealed seeds do not lead to the logged root');
+  must(toHex(await sha256(...all)) === commitment, 'the revealed seeds do not match the commitment');
 }
 
 const packedCodes = (codes) => {
@@ -921,7 +955,7 @@ const packedCodes = (codes) => {
 async function codesOf({ type, mathHash, count }, { seed, outcomes, math: { ends, sheet, table } }) {
   if (sheet !== undefined || table !== undefined) {
     const hash = toHex(await sha256(text8.encode(mathTextOf({ sheet, table }))));
-    must(hash === mathHash, `the ${sheet ? 'sheet' : 'table'} is not the one that was logged`);
+    must(hash === mathHash, `the ${sheet ? 'sheet' : 'table'} differs from the one in the log`);
     return type === 'pool' ? shufflePool(table, seed) : drawSlots(ends, seed, count);
   }
   const view = new DataView(fromBase64(outcomes, 'outcomes').buffer);
@@ -939,7 +973,7 @@ export async function checkReveal(answer, { digest = sha256, ...math } = {}) {
   const faults = [];
   const codes = await attempt(faults, `number ${answer?.number}`, async () => {
     const entry = readEntry(answer);
-    must(isObject(answer.reveal), 'nothing is revealed of it');
+    must(isObject(answer.reveal), 'the block is not revealed');
     if (entry.type === 'shoes') return checkShoes(entry, answer, digest);
     return checkDraw(entry, answer, math, digest);
   });
@@ -973,7 +1007,7 @@ export async function openEntry(answer, commitment) {
   const entry = await attempt(faults, `number ${answer?.number}`, async () => {
     const read = readEntryText(answer.entry, [...ENTRY_TYPES, 'void', 'lost']);
     const opened = toHex(await commitmentOf(answer));
-    must(opened === commitment, 'its entry is not what was logged');
+    must(opened === commitment, 'the entry differs from the log');
     return read;
   });
   return { faults, entry };
@@ -992,7 +1026,7 @@ export async function compare(note, newest, options) {
   const faults = [];
   await attempt(faults, 'log', async () => {
     const { checkpoint } = await trustedCheckpoint(note, await trustOf(options));
-    must(checkpoint.origin === newest.origin, `it is of ${checkpoint.origin}`);
+    must(checkpoint.origin === newest.origin, `the checkpoint belongs to the log ${checkpoint.origin}`);
     await checkContains(checkpoint, newest, options.readTile);
   });
   return faults[0];

@@ -109,7 +109,7 @@ function hashOf(file: string): string {
 export function manifestOf(root: string): string {
   const lines = programFiles(root, 'all').map((path) => `${hashOf(join(root, path))}  ${path}`);
   const odd = lines.find((line) => !LINE.test(line));
-  if (odd !== undefined) throw new Error(`${odd.slice(66)} can't stand in ${MANIFEST}`);
+  if (odd !== undefined) throw new Error(`the path ${odd.slice(66)} can't be listed in ${MANIFEST}`);
   return `${lines.join('\n')}\n`;
 }
 

@@ -31,7 +31,7 @@ export function drawBlock(sheet: ParSheet, seed: Uint8Array, count: number): Uin
 /** Draws outcomes from a compiled sheet. @throws RangeError if the count is out of range */
 export function drawFrom(distribution: Distribution, seed: Uint8Array, count: number): Uint16Array {
   if (!Number.isInteger(count) || count < 1 || count > MAX_BLOCK_OUTCOMES) {
-    throw new RangeError(`a block has 1 to ${MAX_BLOCK_OUTCOMES} outcomes, not ${count}`);
+    throw new RangeError(`a block must have 1 to ${MAX_BLOCK_OUTCOMES} outcomes, not ${count}`);
   }
   const out = new Uint16Array(count);
   const fastStream = keystream(seed, 0x00);

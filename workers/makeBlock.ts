@@ -85,7 +85,8 @@ export function treeOf(block: {
  * unlikely block would change the distribution.
  */
 function checkOutcomes({ cumulative }: Distribution, outcomes: Uint16Array, count: number): number[] {
-  if (outcomes.length !== count) throw new Error(`drew ${outcomes.length} outcomes of ${count}`);
+  if (outcomes.length !== count)
+    throw new Error(`the draw has ${outcomes.length} outcomes instead of ${count}`);
   const counts = new Uint32Array(1 << 16);
   for (let i = 0; i < outcomes.length; i++) counts[outcomes[i]!]!++;
   let known = 0;
@@ -93,6 +94,7 @@ function checkOutcomes({ cumulative }: Distribution, outcomes: Uint16Array, coun
     const isPossible = end > (cumulative[index - 1] ?? 0n);
     if (isPossible) known += counts[index]!;
   });
-  if (known !== count) throw new Error(`drew ${count - known} outcomes that the sheet can't give`);
+  if (known !== count)
+    throw new Error(`the draw has ${count - known} outcomes that are not on the PAR sheet`);
   return Array.from(counts.subarray(0, cumulative.length));
 }

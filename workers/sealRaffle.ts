@@ -52,7 +52,7 @@ export function sealRaffle({ gameId, table }: SealTask): Pool {
   const nonce = Uint8Array.from(randomBytes(NONCE_BYTES));
   const tickets = shufflePool(table, seed);
   const fault = countFault(table, tickets);
-  if (fault !== undefined) throw new Error(`The pool is wrong: ${fault}`);
+  if (fault !== undefined) throw new Error(`The drawn pool is wrong: ${fault}`);
   const outcomes = packOutcomes(tickets);
   const commitment = Uint8Array.from(poolCommitment({ gameId, table, seed, nonce, order: outcomes }));
   const tree = treeOf({ gameId, fromIndex: 0, nonce, codes: tickets });

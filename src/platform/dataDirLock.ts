@@ -53,7 +53,7 @@ export async function lockDataDir(dataDir: string, name = 'DATA_DIR'): Promise<D
     await access(folder, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (error) {
     if (error instanceof SetupError) throw error;
-    throw new SetupError(`${name} ${dataDir} cannot be used (${(error as Error).message})`, {
+    throw new SetupError(`${name} ${dataDir} can't be used (${(error as Error).message})`, {
       cause: error,
     });
   }
@@ -85,7 +85,7 @@ async function holdSocket(folder: string): Promise<Release | undefined> {
   const reach = await openReach(folder, name);
   try {
     const server = await listen(reach.path(`new-${name}`)).catch((error: unknown) => {
-      throw new SetupError(`no socket can be made in ${folder} (${(error as Error).message})`, {
+      throw new SetupError(`can't create a socket in ${folder} (${(error as Error).message})`, {
         cause: error,
       });
     });
@@ -126,7 +126,7 @@ async function openReach(
 ): Promise<{ readonly path: (file: string) => string; readonly handle: FileHandle | undefined }> {
   if (Buffer.byteLength(join(folder, `new-${name}`)) <= SOCKET_PATH_MAX)
     return { path: (file) => join(folder, file), handle: undefined };
-  if (process.platform !== 'linux') throw new SetupError(`the path ${folder} is too long for a socket in it`);
+  if (process.platform !== 'linux') throw new SetupError(`the path ${folder} is too long for a socket`);
   const handle = await open(folder, 'r');
   return { path: (file) => `/proc/self/fd/${handle.fd}/${file}`, handle };
 }

@@ -85,7 +85,7 @@ export async function replaceFile(
     if (attempt > 1) await pause(randomInt(attempt * REPLACE_WAIT_MS_MAX));
     if (await tryReplace(path, next)) return;
   }
-  throw new Error(`${path} can't be written: other processes write it all the time`);
+  throw new Error(`${path} can't be written, because other processes keep writing it`);
 }
 
 /** Tries once to replace a file. @returns false if another process began a replacement meanwhile */

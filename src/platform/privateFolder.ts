@@ -29,7 +29,7 @@ export async function ownFolder(path: string, name: string): Promise<void> {
   const others = canClose ? ALL_WRITE : ALL_WRITE | GROUP_WRITE;
   if ((mode & others) !== 0) {
     throw new SetupError(
-      `${name} ${folder} can be written by other users (mode ${(mode & 0o777).toString(8)}): look that all in it is yours, then run «chmod 700 ${folder}»`,
+      `${name} ${folder} can be written by other users (mode ${(mode & 0o777).toString(8)}). Check that all files in it are yours, then run «chmod 700 ${folder}»`,
     );
   }
   if (canClose && (mode & OTHERS) !== 0) await chmod(folder, mode & 0o7700);

@@ -191,7 +191,7 @@ export async function auditChain(
       if (!expected.equals(row.hash)) {
         faults.push({
           auditId: Number(row.audit_id),
-          problem: 'the hash is not that of the entry and the one before',
+          problem: 'the hash does not match the entry and the previous hash',
         });
       }
       previous = row.hash;
@@ -201,12 +201,15 @@ export async function auditChain(
       if (head !== undefined && head !== previous.toString('hex'))
         faults.push({
           auditId: Number(row.audit_id),
-          problem: 'the public log has another hash of the entry',
+          problem: 'the public log has another hash for this entry',
         });
     }
     if (rows.length === PAGE) continue;
     for (const beyond of heads.keys())
-      faults.push({ auditId: Number(newest ?? 0), problem: `the public log had ${beyond} entries` });
+      faults.push({
+        auditId: Number(newest ?? 0),
+        problem: `the public log records ${beyond} entries, but the audit log has fewer`,
+      });
     return { entries, head: previous?.toString('hex'), faults };
   }
 }

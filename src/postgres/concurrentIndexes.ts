@@ -48,8 +48,8 @@ async function makeIndex(
   try {
     if (rows.length > 0) await client.query(`DROP INDEX CONCURRENTLY IF EXISTS ${name}`);
     await client.query(`CREATE INDEX CONCURRENTLY ${name} ON ${definition}`);
-    log(`made the index ${name}`);
+    log(`created the index ${name}`);
   } catch (error) {
-    log(`the index ${name} is left to the next start: ${(error as Error).message}`);
+    log(`the index ${name} was not created, will retry at the next start: ${(error as Error).message}`);
   }
 }

@@ -82,7 +82,7 @@ async function recordBaseline(client: Client): Promise<void> {
       const newest = await client.query('SELECT 1 FROM migrations WHERE name = $1', [LAST_OF_1_4_0]);
       if (newest.rows.length === 0)
         throw new Error(
-          'A version before 1.4.0 wrote this database: start version 1.4.0 on it, wait until it is ready, then start this version',
+          'This database was written by a version before 1.4.0. Start version 1.4.0 on it and wait until it is ready, then start this version.',
         );
       // This is the definition that node-pg-migrate uses.
       await client.query(

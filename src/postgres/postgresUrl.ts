@@ -25,7 +25,7 @@ export function postgresOptionsOf(url: string): ClientConfig {
   }
   if (mode === 'verify-ca' && !parameters.has('sslrootcert'))
     throw new Error(
-      'sslmode=verify-ca of DATABASE_URL needs sslrootcert: of a public CA anybody gets a certificate',
+      'sslmode=verify-ca of DATABASE_URL needs sslrootcert, because anybody can get a certificate of a public CA',
     );
   parameters.delete('uselibpqcompat');
   const all = parameters.size === 0 ? address : `${address}?${parameters}`;
@@ -34,7 +34,7 @@ export function postgresOptionsOf(url: string): ClientConfig {
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === 'ERR_INVALID_URL')
-      throw new Error('DATABASE_URL is no URL: special characters are to be percent-encoded');
+      throw new Error('DATABASE_URL is not a valid URL. Percent-encode special characters.');
     throw new Error(`DATABASE_URL can't be used: ${message}`);
   }
 }

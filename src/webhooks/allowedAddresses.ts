@@ -55,7 +55,8 @@ export async function allowedAddresses(
   if (isIP(host) !== 0) return [host];
   const addresses = await resolve(host);
   const refused = addresses.find((address) => !isPublicAddress(address));
-  if (refused !== undefined) throw new DisallowedError(`${host} resolves to ${refused}, which is not public`);
+  if (refused !== undefined)
+    throw new DisallowedError(`${host} resolves to ${refused}, which is not a public address`);
   return addresses;
 }
 

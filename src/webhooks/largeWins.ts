@@ -35,7 +35,7 @@ export async function largeWinEvents(
     const threshold = catalog.largeWinThreshold(partnerId);
     const game = catalog.game(gameId);
     if (threshold === undefined || game === undefined)
-      throw new Error(`Game ${gameId} of partner ${partnerId} is not known`);
+      throw new Error(`Game ${gameId} of partner ${partnerId} is unknown`);
     if (payoutMicros <= threshold) continue;
     const dealId = win.round && (win.round.dealId ?? (await findDeal(gameId, win.outcomeIndex)));
     const spinId = spinIds.encodeOne(dealId ?? entryId, partnerId);

@@ -99,7 +99,7 @@ export class Mailer extends PeriodicService {
     try {
       // A setting stored by an earlier version may contain text that a mail server would read as several
       // addresses.
-      if (!ADDRESS.test(recipient)) throw new Error('not one e-mail address');
+      if (!ADDRESS.test(recipient)) throw new Error('the recipient is not a single e-mail address');
       const { data } = JSON.parse(due.body) as { data: unknown };
       const sent = transport.sendMail({
         from,

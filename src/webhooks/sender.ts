@@ -158,7 +158,7 @@ const NO_ADDRESS = ['ENOTFOUND', 'ENODATA'];
 function reasonOf(error: unknown): string {
   const { message, code, hostname } = error as Error & { code?: string; hostname?: string };
   if (hostname !== undefined && NO_ADDRESS.includes(code ?? ''))
-    return `the name ${hostname} has no address (${code})`.slice(0, ERROR_CHARACTERS_MAX);
+    return `the host name ${hostname} has no address (${code})`.slice(0, ERROR_CHARACTERS_MAX);
   const isNamed = error instanceof DisallowedError || code === undefined || message.includes(code);
   const text = isNamed ? message : `${code} ${message}`;
   return text.slice(0, ERROR_CHARACTERS_MAX);

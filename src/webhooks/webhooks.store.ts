@@ -59,8 +59,11 @@ const WITH_HEALTH = raw(`
 const healthOf = (row: HealthRow): EndpointHealth => {
   const { is_active: isActive, failing_since, deactivated_at, last_error, not_before, pending } = row;
   const isFailing = failing_since !== null;
-  const failure = last_error ?? 'the newest attempt failed';
-  const inactive = deactivated_at === null ? 'set inactive' : `failed for five days: ${failure}`;
+  const failure = last_error ?? 'the last attempt failed';
+  const inactive =
+    deactivated_at === null
+      ? 'set inactive'
+      : `every delivery failed for five days, at last with: ${failure}`;
   return {
     state: !isActive ? 'inactive' : isFailing ? 'failing' : 'ok',
     reason: !isActive ? inactive : isFailing ? failure : null,

@@ -51,8 +51,8 @@ test('spindle verify names every fault of a proof', async () => {
   expect(await run(broken, { logKey: log.vkey })).toBe(1);
   expect(out.split('\n')).toEqual([
     'NOT PROVEN',
-    '  logged: logIndex is 2, tlogProof is of 1',
-    '  outcome: the outcome is not in the block that was logged',
+    '  logged: logIndex is 2, but tlogProof has the index 1',
+    '  outcome: the outcome is not in the logged block',
     '',
   ]);
   expect(await run(broken, { logKey: log.vkey, json: true })).toBe(1);

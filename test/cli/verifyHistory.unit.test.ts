@@ -153,7 +153,7 @@ const spoiled: [name: string, plant: (log: ServedLog) => void, fault: RegExp][] 
       const { reveal } = log.opened[1]!;
       reveal!.seed = `${reveal!.seed!.slice(0, -1)}${reveal!.seed!.endsWith('0') ? '1' : '0'}`;
     },
-    /^number 1: its seed and nonce are not those that were committed to$/,
+    /^number 1: the revealed seed and nonce do not match the commitment$/,
   ],
   [
     'outcomes that are not those of the seed',
@@ -163,12 +163,12 @@ const spoiled: [name: string, plant: (log: ServedLog) => void, fault: RegExp][] 
       const again = log.log(entry);
       [log.records[302], again.logIndex] = [log.records.pop()!, 302];
     },
-    /^number 1: what is revealed does not give the root that was committed to$/,
+    /^number 1: the revealed outcomes do not lead to the logged root$/,
   ],
   [
     'an entry that is not what was logged',
     (log) => void Object.assign(log.opened[2]!.entry, { count: 511 }),
-    /^number 2: its entry is not what was logged$/,
+    /^number 2: the entry differs from the log$/,
   ],
   [
     'an entry of another game',
@@ -268,7 +268,7 @@ test('spindle verify --history finds a log that has shrunk, and a checkpoint wit
   const { lines } = await run(log, { logKey: other.vkey.replace('history.', 'other.') }).catch((error) => ({
     lines: ['', String(error)],
   }));
-  expect(lines[1]).toMatch(/the key id of other\.example\/log is not that of its key/);
+  expect(lines[1]).toMatch(/the key id of other\.example\/log does not match its key/);
   const witness = 'witness.example/w1+20324abe+BCmsuuFBvMrwsi4alNNNC8c2HlJtC/4SyJeUvJMilm3X';
   const policy = file('policy', `log ${log.vkey}\nwitness one ${witness}\nquorum one\n`);
   const few = await run(log, { logKey: undefined, policy } as never);
@@ -286,11 +286,11 @@ test('spindle verify --history finds spins with invalid proofs and spins without
   expect(status).toBe(1);
   expect(lines).toEqual(
     expect.arrayContaining([
-      expect.stringMatching(/^spin a: checkpoint: its origin is «spindle\.example\/log»/),
-      'spin a: the service returned the proof of another spin or round',
-      'spin a: the service returned a proof of another game',
-      'spin a: the log index of the proof differs from the position of the entry in the log',
-      'spin a: the proof has another index; the history has the index 3',
+      expect.stringMatching(/^spin a: checkpoint: you gave no key of the log «spindle\.example\/log»/),
+      'spin a: the proof is of another',
+      'spin a: the proof is of another game',
+      'spin a: its entry is not where the log has it',
+      'spin a: the history has the index 3',
     ]),
   );
 });

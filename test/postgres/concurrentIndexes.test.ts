@@ -57,6 +57,6 @@ test('rebuilds an invalid index of a large table without blocking writers', asyn
   await writing`COMMIT`;
   writing.release();
   await made;
-  expect(lines).toEqual(['made the index blocks_not_exhausted']);
+  expect(lines).toEqual(['created the index blocks_not_exhausted']);
   expect(await valid()).toEqual(ALL);
 });

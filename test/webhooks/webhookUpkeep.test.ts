@@ -371,7 +371,7 @@ test('deactivates a webhook after five days of failures and a delivery without a
   expect([await attempt(10.5, false, true), await attempt(10.6, false, true)]).toEqual([false, false]);
   expect(await health()).toMatchObject({
     state: 'inactive',
-    reason: 'failed for five days: answered 500',
+    reason: 'every delivery failed for five days, at last with: answered 500',
     failingSince: new Date(startMs + 5.3 * DAY_MS).toISOString(),
     pending: 3,
   });

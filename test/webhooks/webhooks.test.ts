@@ -418,7 +418,7 @@ describe('webhook deliveries', () => {
     expect(await settled(key, id, 'failed')).toMatchObject({ attempts: 5, responseStatus: null });
     const [row] = await books<{ last_error: string }[]>`
       SELECT last_error FROM deliveries WHERE webhook_id = ${id}`;
-    expect(row!.last_error).toContain('127.0.0.1, which is not public');
+    expect(row!.last_error).toContain('127.0.0.1, which is not a public address');
     expect(to.connections.made).toBe(0);
   });
 });

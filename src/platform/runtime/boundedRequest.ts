@@ -9,7 +9,7 @@ import { buildConnector, Client } from 'undici';
 /** Thrown when the server has sent more than the limit. */
 export class AnswerTooLargeError extends Error {
   constructor(bytesMax: number) {
-    super(`the answer has more than ${bytesMax} bytes`);
+    super(`the response has more than ${bytesMax} bytes`);
   }
 }
 

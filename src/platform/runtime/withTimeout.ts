@@ -13,7 +13,7 @@ export class TimeoutError extends Error {
 export function withTimeout<T>(promise: Promise<T>, limit: number | AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     if (typeof limit === 'number') {
-      const timer = setTimeout(() => reject(new TimeoutError(`Not done within ${limit} ms`)), limit);
+      const timer = setTimeout(() => reject(new TimeoutError(`Not finished within ${limit} ms`)), limit);
       promise.then(resolve, reject).finally(() => clearTimeout(timer));
       return;
     }

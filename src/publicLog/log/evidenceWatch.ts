@@ -104,7 +104,7 @@ export class EvidenceWatch extends PeriodicService {
   /** Reason why nothing may be dealt or appended yet; undefined once the first check is complete. */
   get problem(): string | undefined {
     return this.#isFirst
-      ? `log: ${this.#missing ?? 'it is not compared yet with what was signed before'}`
+      ? `log: ${this.#missing ?? 'the public log has not been compared with its published copies yet'}`
       : undefined;
   }
 

@@ -50,9 +50,10 @@ async function judgeNote(
     const { origin: name, size, root } = parseCheckpoint(parsed.text);
     if (name !== origin || signersOf(parsed, [...vkeys.map(parseVkey), ...keys]).length === 0)
       return undefined;
-    if (size > ours) return `a checkpoint of ${size} records has our signature, and the log has ${ours}`;
+    if (size > ours)
+      return `a checkpoint with our signature has ${size} records, but the log has only ${ours}`;
     if (size === 0 || root.equals(await rootAt(sql, logId, size))) return undefined;
-    return `a checkpoint of ${size} records has our signature, and another root than the log`;
+    return `a checkpoint of ${size} records with our signature has another root than the log`;
   } catch (error) {
     if (error instanceof NoteError) return undefined;
     throw error;
@@ -76,7 +77,7 @@ export async function haltOnEvidence(
       if (found === undefined) break;
       const evidence = { problem: `${found} (${from})`, note };
       if (await haltLog(sql, state, evidence, halt)) return evidence;
-      if (times === JUDGED_MAX) throw new Error(`The log has grown during each of ${times} looks at a note`);
+      if (times === JUDGED_MAX) throw new Error(`The log grew during each of ${times} checks of a note`);
     }
   }
   return undefined;

@@ -52,7 +52,7 @@ export async function appendWaiting(
     const appended = await tryAppend(sql, vkeys);
     if (appended !== undefined) return appended;
   }
-  throw new Error(`The public log has changed during each of ${APPENDS_MAX} appends`);
+  throw new Error(`The public log changed during each of ${APPENDS_MAX} attempts to append`);
 }
 
 /** Tries one append. @returns undefined if the log has changed meanwhile and nothing was appended */
@@ -146,7 +146,7 @@ async function readWaiting(sql: Sql): Promise<{
         FROM generate_series(${BUNDLES}::int, ${TILE_LEVELS}::int) AS o(level)
           JOIN log_tiles t ON t.log_id = l.log_id AND t.level = o.level AND t.index = l.size >> (8 * (greatest(o.level, 0) + 1))) AS tiles
     FROM l`;
-  if (row === undefined) throw new Error('No public log has begun');
+  if (row === undefined) throw new Error('There is no public log yet');
   return {
     state: stateOf(row),
     notices: row.notices,

@@ -165,7 +165,7 @@ export class LogCopies extends PeriodicService {
       return 0;
     }
     if (note !== this.#copied && (await this.#options.judge({ from: 'LOG_COPY_DIR', note })))
-      throw new Error(`LOG_COPY_DIR ${folder} has another tree of the public log`);
+      throw new Error(`LOG_COPY_DIR ${folder} has a different tree of the public log`);
     return found.size;
   }
 
@@ -175,7 +175,7 @@ export class LogCopies extends PeriodicService {
    */
   async #setAside(folder: string, origin: string): Promise<void> {
     if (!(await logOrigins(this.#options.sql)).includes(origin))
-      throw new Error(`LOG_COPY_DIR ${folder} holds the log ${origin}, which is not of this database`);
+      throw new Error(`LOG_COPY_DIR ${folder} has the log ${origin}, which does not belong to this database`);
     const aside = join(folder, hashOfOrigin(origin));
     await makePrivateFolder(aside);
     for (const name of ['tile', 'checkpoint'])

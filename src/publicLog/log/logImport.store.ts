@@ -69,7 +69,7 @@ export async function gameLabels(sql: Sql): Promise<GameLabels> {
 export async function holdLog(sql: Sql, logId: number): Promise<void> {
   const held = await sql`
     UPDATE logs SET is_held = true WHERE log_id = ${logId} AND halt IS NOT NULL RETURNING 1`;
-  if (held.length === 0) throw new Error('The public log is not halted any more');
+  if (held.length === 0) throw new Error('The public log is no longer halted');
 }
 
 /**
@@ -88,9 +88,10 @@ export async function importRecords(
   await sql.begin(async (tx) => {
     const locked = await lockedLog(tx);
     if (locked.logId !== state.logId || locked.size !== state.size)
-      throw new Error('The public log has changed meanwhile');
+      throw new Error('The public log has changed since the import began');
     const grown = grow(state.size, await tilesAt(tx, state), records);
-    if (!grown.root.equals(root)) throw new Error('The records do not follow those of the log');
+    if (!grown.root.equals(root))
+      throw new Error('The imported records do not continue the records of the log');
     await writeTiles(tx, state.logId, grown.tiles);
     const found = records.flatMap((record, at) => {
       const entry = labels.find(record);
@@ -209,7 +210,7 @@ export async function beginAnother(
 ): Promise<number> {
   return sql.begin(async (tx) => {
     const locked = await lockedLog(tx);
-    if (locked.logId !== state.logId) throw new Error('Another public log has begun meanwhile');
+    if (locked.logId !== state.logId) throw new Error('A new public log was begun in the meantime');
     const previous = { origin: locked.origin, size: locked.size, root: locked.root.toString('base64') };
     const at = new Date().toISOString();
     const genesis = publicRecord({

@@ -97,7 +97,7 @@ export class PublicLog extends PeriodicService {
     const { waitingSeconds } = this;
     if (this.#halted !== undefined) return unhealthy(`the public log is halted: ${this.#halted}`);
     if (waitingSeconds > STALLED_SECONDS)
-      return unhealthy(`what is sealed waits for the public log for ${Math.floor(waitingSeconds)} s`);
+      return unhealthy(`sealed blocks have waited for the public log for ${Math.floor(waitingSeconds)} s`);
     return super.health();
   }
 
@@ -195,7 +195,7 @@ export class PublicLog extends PeriodicService {
     this.#signed = 0;
     this.#size = 0;
     this.#hasKeysInUse = false;
-    for (const { reject } of held) reject(new Error('Another public log has begun'));
+    for (const { reject } of held) reject(new Error('A new public log was begun'));
   }
 
   /**
@@ -206,7 +206,8 @@ export class PublicLog extends PeriodicService {
     const own = this.#log!.vkeys;
     // A worker that still has a removed key puts that key back into force at its start.
     if (this.#hasKeysInUse && vkeys.every((vkey) => own.includes(vkey))) return false;
-    if (!own.includes(vkeys[0]!)) throw new Error(`LOG_KEY lacks a key that is in force: ${vkeys[0]}`);
+    if (!own.includes(vkeys[0]!))
+      throw new Error(`LOG_KEY lacks a current key of the public log: ${vkeys[0]}`);
     const areOthers = own.join() !== vkeys.join();
     if (areOthers) await appendWaiting(this.#options.sql, own);
     this.#hasKeysInUse = true;
@@ -240,7 +241,7 @@ export class PublicLog extends PeriodicService {
     const text = checkpointText({ origin, size, root });
     const lines = vkeys.map((vkey) => {
       const signer = signers.find((each) => vkeyOf(each) === vkey);
-      if (signer === undefined) throw new Error(`LOG_KEY lacks a key that is in force: ${vkey}`);
+      if (signer === undefined) throw new Error(`LOG_KEY lacks a current key of the public log: ${vkey}`);
       return signatureLine(text, signer);
     });
     onFailpoint('block.signed');

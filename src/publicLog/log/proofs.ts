@@ -81,7 +81,7 @@ export class Proofs {
     const root = rootByInclusion(index - fromIndex, toIndex - fromIndex, leafHash(data), path);
     if (root?.equals(tree!.subarray(0, HASH_BYTES))) return path.map(hex);
     this.#known.clear();
-    throw new Error(`What is kept of the block does not prove its index ${index}`);
+    throw new Error(`The stored hashes of the block do not prove its index ${index}`);
   }
 
   /**
@@ -91,7 +91,7 @@ export class Proofs {
   async entry(logged: LoggedEntry, covering?: Covering): Promise<EntryProof> {
     const { opening, logIndex, salt } = logged;
     const checkpoint = covering ?? (await this.#reads.publishedOf(logged.logId));
-    if (checkpoint === undefined) throw new Error('No checkpoint is published');
+    if (checkpoint === undefined) throw new Error('The public log has no published checkpoint yet');
     const text = openedText(opening);
     const label = labelOf(opening.labelKey, opening.number);
     const record = privateRecord(label, entryCommitment(salt, text));

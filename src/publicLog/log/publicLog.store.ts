@@ -71,7 +71,7 @@ export async function logState(sql: Sql | Transaction): Promise<LogState | undef
 export async function lockedLog(tx: Transaction): Promise<LogState> {
   const [row] = await tx<LogRow[]>`
     SELECT ${raw(LOG_COLUMNS)} FROM logs ORDER BY log_id DESC LIMIT 1 FOR UPDATE`;
-  if (row === undefined) throw new Error('No public log has begun');
+  if (row === undefined) throw new Error('There is no public log yet');
   return stateOf(row);
 }
 
@@ -202,7 +202,7 @@ export async function logProgress(sql: Sql): Promise<{
         SELECT at FROM log_entries WHERE log_index IS NULL
         UNION ALL SELECT at FROM log_notices WHERE log_index IS NULL) w) AS seconds
     FROM logs l ORDER BY log_id DESC LIMIT 1) p`;
-  if (row === undefined) throw new Error('No public log has begun');
+  if (row === undefined) throw new Error('There is no public log yet');
   return {
     state: stateOf(row),
     published: safe(row.published),

@@ -73,17 +73,17 @@ export async function submit(
     if (status === 200) {
       const line = cosignature(checkpoint.text, text, witness);
       return line === undefined
-        ? { result: 'failed', problem: 'its answer has no cosignature by its key' }
+        ? { result: 'failed', problem: 'the response of the witness has no cosignature by its key' }
         : { result: 'cosigned', line, at: cosignedAt(line) };
     }
-    if (REFUSED.includes(status)) return { result: 'refused', problem: `it answers ${status}` };
-    if (status !== 409) return { result: 'failed', problem: `it answers ${status}` };
+    if (REFUSED.includes(status)) return { result: 'refused', problem: `the witness answered ${status}` };
+    if (status !== 409) return { result: 'failed', problem: `the witness answered ${status}` };
     const size = type.split(';')[0]!.trim() === SIZE_TYPE ? sizeIn(text) : undefined;
-    const problem = `it answers 409 with the size ${size} to ${old}`;
-    if (size === undefined) return { result: 'failed', problem: 'it answers 409 without a size' };
+    const problem = `the witness answered 409 with the size ${size} to the old size ${old}`;
+    if (size === undefined) return { result: 'failed', problem: 'the witness answered 409 without a size' };
     if (size > checkpoint.size) return { result: 'overtaken', problem, size };
     if (size === old) return { result: 'refused', problem };
     old = size;
   }
-  return { result: 'refused', problem: 'it answers 409 with one size and then with another' };
+  return { result: 'refused', problem: 'the witness answered 409 with different sizes' };
 }

@@ -55,7 +55,7 @@ const overHttp =
         withinMs: WITHIN_MS,
       });
       if (status === 404) return undefined;
-      if (status !== 200) throw new Error(`it answers ${status}`);
+      if (status !== 200) throw new Error(`the log answered ${status}`);
       return body;
     } catch (error) {
       const { message, cause } = error as Error;
@@ -75,14 +75,14 @@ export class LogReader {
   /** Returns the newest checkpoint. @throws LogError if it is not a checkpoint of a known log */
   async checkpoint(logs: readonly Verifier[]): Promise<SeenCheckpoint> {
     const bytes = await this.#get('checkpoint', NOTE_MAX);
-    if (bytes === undefined) throw new LogError('checkpoint: the log has none yet');
+    if (bytes === undefined) throw new LogError('checkpoint: the log has not published one yet');
     const text = bytes.toString('utf8');
     try {
       const note = parseNote(text);
       const checkpoint = parseCheckpoint(note.text);
       const keys = logs.filter(({ name }) => name === checkpoint.origin);
       const signers = signersOf(note, keys);
-      if (signers.length === 0) throw new NoteError(`no known key of ${checkpoint.origin} signed it`);
+      if (signers.length === 0) throw new NoteError(`no known key of ${checkpoint.origin} signed the note`);
       return { text, note, checkpoint, signers };
     } catch (error) {
       if (error instanceof NoteError) throw new LogError(`checkpoint: ${error.message}`);
@@ -100,9 +100,9 @@ export class LogReader {
     const found =
       (await this.#get(tilePath(place), most)) ??
       (width < TILE_WIDTH ? await this.#get(tilePath({ ...place, width: TILE_WIDTH }), most) : undefined);
-    if (found === undefined) throw new LogError(`${tilePath(place)}: the log lacks it`);
+    if (found === undefined) throw new LogError(`${tilePath(place)}: the log does not have this file`);
     if (level === 'entries') return found;
-    if (found.length < width * HASH_BYTES) throw new LogError(`${tilePath(place)}: it is too short`);
+    if (found.length < width * HASH_BYTES) throw new LogError(`${tilePath(place)}: the file is too short`);
     return found.subarray(0, width * HASH_BYTES);
   }
 
@@ -113,7 +113,7 @@ export class LogReader {
       const first = index * TILE_WIDTH;
       const place = { level: 'entries', index, width: widthAt('entries', index, size) } as const;
       const bundle = cutTile(place, await this.tile(place));
-      if (bundle === undefined) throw new LogError(`${tilePath(place)}: it is too short`);
+      if (bundle === undefined) throw new LogError(`${tilePath(place)}: the file is too short`);
       records.push(...recordsOf(bundle)!.slice(Math.max(0, from - first), to - first));
     }
     return records;
@@ -146,7 +146,7 @@ export class LogReader {
       old === size
         ? older.equals(root)
         : isConsistent({ size: old, root: older }, { size, root }, consistencyPath(old, size, read));
-    if (!isProven) throw new LogError(`the tiles are not those of the tree of ${size} records`);
+    if (!isProven) throw new LogError(`the tiles do not match the tree of ${size} records`);
     return older;
   }
 }

@@ -66,14 +66,14 @@ export class Mirror {
       hashInTile(tiles.get(tilePath(tileWith(level, index, size)))!, level, index),
     );
     if (size > 0 && !found.equals(root))
-      throw new LogError('the tiles do not give the root of the checkpoint');
+      throw new LogError('the tiles do not match the root of the checkpoint');
     await writeDurably(join(this.#folder, 'checkpoint'), text, { isPublic: true });
   }
 
   /** Verifies a tile against the tiles or records of the level below, which are fetched first. */
   async #verify({ level, index, width }: TilePlace, bytes: Buffer): Promise<void> {
     const wrong = (): LogError =>
-      new LogError(`${tilePath({ level, index, width })} is not that of what lies below`);
+      new LogError(`${tilePath({ level, index, width })} does not match the level below it`);
     if (level === 'entries') {
       if ((recordsOf(bytes)?.length ?? 0) < width) throw wrong();
       return;

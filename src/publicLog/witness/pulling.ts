@@ -57,10 +57,10 @@ export class Pulling {
     await state.inTurn(origin, async () => {
       if (await state.hasEvidence(origin))
         throw new InconsistencyError(
-          `there are notes of ${origin} that contradict each other: nothing of it is signed`,
+          `there are contradictory notes of ${origin}, so its checkpoints are no longer signed`,
         );
       if (!(await this.#isNewer(seen))) {
-        say(`${origin} shows ${size} records, fewer than before: an old copy`);
+        say(`${origin} shows ${size} records, fewer than before, so it is an old copy`);
         return;
       }
       await this.#mirror?.follow(seen);
@@ -78,7 +78,7 @@ export class Pulling {
   async #isNewer(seen: SeenCheckpoint): Promise<boolean> {
     const { checkpoint } = seen;
     if (checkpoint.size === 0 && !checkpoint.root.equals(EMPTY_ROOT))
-      throw new LogError('the root of no records is another');
+      throw new LogError('the root is not the root of an empty log');
     const kept = await this.#options.state.newest(checkpoint.origin);
     if (kept === undefined || kept.checkpoint.size === 0) return true;
     const before = kept.checkpoint;
@@ -89,7 +89,7 @@ export class Pulling {
     if (root.equals(older.root)) return isNewer;
     const folder = await this.#options.state.keepEvidence(checkpoint.origin, kept.note, seen.text);
     throw new InconsistencyError(
-      `${checkpoint.origin} has signed two trees, of ${before.size} and ${checkpoint.size} records, that are not one history: both notes are in ${folder}`,
+      `${checkpoint.origin} has signed two contradictory trees, of ${before.size} and ${checkpoint.size} records; both notes are in ${folder}`,
     );
   }
 }

@@ -55,7 +55,7 @@ async function addCheckpoint({ policy, state, say }: ServingOptions, body: strin
     throw error;
   }
   const keys = policy.logs.filter(({ name }) => name === origin);
-  if (keys.length === 0) return { status: 404, body: 'the log is unknown\n' };
+  if (keys.length === 0) return { status: 404, body: 'this witness does not know the log\n' };
   return state.inTurn(origin, async () => {
     const newest = await state.newest(origin);
     const judged = judgeSubmission(submission, () => ({ keys, newest: newest?.checkpoint }));
@@ -67,7 +67,7 @@ async function addCheckpoint({ policy, state, say }: ServingOptions, body: strin
     if (judged.isFork) {
       const folder = await state.keepEvidence(origin, newest!.note, submission.note);
       say(
-        `${origin} has signed two trees of ${newest!.checkpoint.size} records: both notes are in ${folder}`,
+        `${origin} has signed two different trees of ${newest!.checkpoint.size} records; both notes are in ${folder}`,
       );
     }
     if (judged.status === 409)
@@ -79,16 +79,16 @@ async function addCheckpoint({ policy, state, say }: ServingOptions, body: strin
 async function answerTo(options: ServingOptions, request: IncomingMessage): Promise<Answer> {
   const path = (request.url ?? '').split('?')[0]!;
   if (path.endsWith('/add-checkpoint')) {
-    if (request.method !== 'POST') return { status: 405, body: 'POST it\n' };
+    if (request.method !== 'POST') return { status: 405, body: 'use POST\n' };
     const body = await bodyOf(request);
     return body === undefined
-      ? { status: 400, body: `more than ${BODY_MAX} bytes\n` }
+      ? { status: 400, body: `the body has more than ${BODY_MAX} bytes\n` }
       : addCheckpoint(options, body);
   }
   const name = /\/([0-9a-f]{64})\/checkpoint$/.exec(path)?.[1];
   const log = options.policy.logs.find((each) => nameOf(each.name) === name);
   const kept = log && (await options.state.newest(log.name));
-  if (kept === undefined) return { status: 404, body: 'nothing is known of it\n' };
+  if (kept === undefined) return { status: 404, body: 'this witness has no checkpoint of the log\n' };
   return { status: 200, body: kept.note };
 }
 

@@ -297,9 +297,7 @@ test('the audit finds a forced outcome that is recorded as drawn, and one on a p
   expect(await audited()).toEqual(['requests: the stored reply of a forced spin is not marked as forced']);
   await redis.hset(idem, all[at - 1]!, all[at]!);
   await sql`UPDATE partners SET environment = 'production' WHERE partner_id = ${partner.partnerId}`;
-  expect(new Set(await audited())).toEqual(
-    new Set(['outcomes: a production partner has a forced outcome']),
-  );
+  expect(new Set(await audited())).toEqual(new Set(['outcomes: a production partner has a forced outcome']));
   await sql`UPDATE partners SET environment = 'sandbox' WHERE partner_id = ${partner.partnerId}`;
   await sql`UPDATE sandbox_days SET paid_micros = paid_micros + 1`;
   expect(await audited()).toEqual([

@@ -659,8 +659,8 @@ describe('audit of sealed blocks', () => {
     await sql`UPDATE blocks SET nonce = set_byte(nonce, 31, get_byte(nonce, 31) # 128) WHERE ${at}`;
     await sql`UPDATE blocks SET outcomes = substring(outcomes FROM 1 FOR length(outcomes) - 2) WHERE ${at}`;
     expect(problems(await audited()).blocks).toEqual([
-      'the size of the block in bytes is wrong',
       'the commitment does not match the block',
+      'the size of the block in bytes is wrong',
     ]);
     await sql`DELETE FROM blocks WHERE ${at}`;
     const report = await audited();
@@ -818,7 +818,7 @@ describe('audit of request ids', () => {
       [add(2, 26, row.entry_id % 2n === 0n ? 1 : -1), ['the bound fingerprint does not match the request']],
       [
         (record) => record.writeBigUInt64LE(row.previous_id, 0),
-        ['the bound entry has another requestId', 'a requestId of the ledger is not bound in Redis'],
+        ['a requestId of the ledger is not bound in Redis', 'the bound entry has another requestId'],
       ],
       [
         (record) => record.writeBigUInt64LE(row.entry_id + 7_000_000n, 0),
@@ -1011,7 +1011,7 @@ describe('the command spindle audit', () => {
   test('spindle audit names the store that does not respond, and exits with 1 without a verdict', async () => {
     const noRedis = await cli({ ...env(), REDIS_URL: 'redis://127.0.0.1:1' });
     expect([noRedis.status, noRedis.out]).toEqual([1, '']);
-    expect(noRedis.error).toContain('Redis does not respond');
+    expect(noRedis.error).toMatch(/Redis does not (answer|respond)/);
     const noPostgres = await cli({ ...env(), DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none' });
     expect(noPostgres.status).toBe(1);
     expect(noPostgres.out).toContain('NOT FINISHED: Postgres does not respond');

@@ -84,28 +84,25 @@ describe('redrawing of revealed blocks by the verifier', () => {
     expect(drawn).toEqual(drawBlock(sheet, seed, 20_000));
   });
 
-  test.each([1, 2, 3, 255, 256, 257])(
-    'the verifier redraws a revealed block of %i outcomes, and reports each wrong part',
-    async (count) => {
-      const sheet = parSheet('classic-3-reel') as unknown as ParSheet;
-      const block = makeBlock({ sheet, ...GAME, count });
-      const answer = answerOf('block', count, block);
-      const drawn = await checkReveal(answer, { sheet, ends: distributionOf(sheet) });
-      expect([drawn.faults, Buffer.from(drawn.codes!.buffer).equals(block.outcomes)]).toEqual([[], true]);
-      expect((await checkReveal(answer)).faults).toEqual([]);
-      const other = { ...answer, outcomes: Buffer.from(block.outcomes).fill(9, 0, 2).toString('base64') };
-      expect((await checkReveal(other)).faults).toEqual([
-        'number 0: what is revealed does not give the root that was committed to',
-      ]);
-      const fewer = { ...answer, outcomes: '' };
-      expect((await checkReveal(fewer)).faults).toEqual([`number 0: 0 outcomes are revealed of ${count}`]);
-      const wrong = await checkReveal(answer, { sheet: { ...sheet, certifiedRtp: 1 }, ends: [1n] });
-      expect(wrong.faults).toEqual(['number 0: the sheet is not the one that was logged']);
-      expect((await checkReveal({ ...answer, reveal: null })).faults).toEqual([
-        'number 0: nothing is revealed of it',
-      ]);
-    },
-  );
+  test.each([1, 2, 3, 255, 256, 257])('a block of %i', async (count) => {
+    const sheet = parSheet('classic-3-reel') as unknown as ParSheet;
+    const block = makeBlock({ sheet, ...GAME, count });
+    const answer = answerOf('block', count, block);
+    const drawn = await checkReveal(answer, { sheet, ends: distributionOf(sheet) });
+    expect([drawn.faults, Buffer.from(drawn.codes!.buffer).equals(block.outcomes)]).toEqual([[], true]);
+    expect((await checkReveal(answer)).faults).toEqual([]);
+    const other = { ...answer, outcomes: Buffer.from(block.outcomes).fill(9, 0, 2).toString('base64') };
+    expect((await checkReveal(other)).faults).toEqual([
+      'number 0: the revealed outcomes do not lead to the logged root',
+    ]);
+    const fewer = { ...answer, outcomes: '' };
+    expect((await checkReveal(fewer)).faults).toEqual([`number 0: 0 of ${count} outcomes are revealed`]);
+    const wrong = await checkReveal(answer, { sheet: { ...sheet, certifiedRtp: 1 }, ends: [1n] });
+    expect(wrong.faults).toEqual(['number 0: the sheet differs from the one in the log']);
+    expect((await checkReveal({ ...answer, reveal: null })).faults).toEqual([
+      'number 0: the block is not revealed',
+    ]);
+  });
 
   test('the verifier redraws a revealed raffle pool and its shuffle, and reports each wrong part', async () => {
     const prizes = [
@@ -122,12 +119,12 @@ describe('redrawing of revealed blocks by the verifier', () => {
       expect((await checkReveal({ ...answer, entry: text }, options)).faults).toEqual([]);
     const other = { ...table, prizes: [prizes[1], prizes[0]] };
     expect((await checkReveal({ ...answer, entry: text }, { table: other })).faults).toEqual([
-      'number 0: the table is not the one that was logged',
+      'number 0: the table differs from the one in the log',
     ]);
     const commitment = '0'.repeat(64);
     const entry = sorted({ ...JSON.parse(text), commitment });
     expect((await checkReveal({ ...answer, entry }, { table })).faults).toEqual([
-      'number 0: the pool is not the one that was committed to',
+      'number 0: the revealed pool does not match the commitment',
     ]);
   });
 
@@ -139,13 +136,13 @@ describe('redrawing of revealed blocks by the verifier', () => {
     turned[70]! ^= 1;
     const other = { ...answer, reveal: { seeds: turned.toString('base64') } };
     expect((await checkReveal(other)).faults).toEqual([
-      'number 0: its seeds do not give the root that was committed to',
+      'number 0: the revealed seeds do not lead to the logged root',
     ]);
     const entry = sorted({ ...JSON.parse(answer.entry), commitment: '0'.repeat(64) });
     expect((await checkReveal({ ...answer, entry })).faults).toEqual([
-      'number 0: its commitment is not that of its seeds',
+      'number 0: the revealed seeds do not match the commitment',
     ]);
     const four = { ...answer, reveal: { seeds: turned.subarray(0, 128).toString('base64') } };
-    expect((await checkReveal(four)).faults).toEqual(['number 0: 4 seeds are revealed of 5']);
+    expect((await checkReveal(four)).faults).toEqual(['number 0: 4 of 5 seeds are revealed']);
   });
 });

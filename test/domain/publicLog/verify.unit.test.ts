@@ -131,7 +131,7 @@ describe('the proof verifier', () => {
     });
     expect((await examine(proof, TRUST)).since).toBeUndefined();
     expect(await verify(proof, { ...TRUST, seen: [log.checkpoint2] })).toEqual([
-      'seen: checkpoint 1 of those you kept: to compare it takes tiles of the log: give its address',
+      'seen: checkpoint 1 that you kept: the comparison needs tiles of the log. Give the address of the log',
     ]);
     const signer = signerOf(log.origin, 'log', Buffer.from(log.seed, 'hex'));
     const other = checkpointText({ origin: log.origin, size: 2, root: Buffer.alloc(32) });
@@ -155,7 +155,7 @@ describe('the proof verifier', () => {
     const seen = [2, 255, 256, 257, 65_536, 65_999].map(noteOf);
     const { faults, since } = await examine({ ...proof, tlogProof }, { ...TRUST, seen, readTile });
     // The record belongs to another log, but the histories agree.
-    expect(faults).toEqual(['logged: the record is not at 1 in the tree of the checkpoint']);
+    expect(faults).toEqual(["logged: the record is not at index 1 of the checkpoint's tree"]);
     expect(since).toBe(2);
   });
 
@@ -164,7 +164,7 @@ describe('the proof verifier', () => {
   const changed = (part: object) => ({ ...proof, ...part });
   const outcome = (part: object) => changed({ outcome: { ...proof.outcome, ...part } });
   const cases: [string, unknown, VerifyOptions, string[]][] = [
-    ['no key', proof, {}, ['trust: no key of a log is given: give a key or a policy that names one']],
+    ['no key', proof, {}, ['trust: no key of a log is given. Give a key, or a policy that names one']],
     ['another log', proof, { logKeys: [vkeyOf(stranger)] }, ['checkpoint: its origin is']],
     [
       'another key',
@@ -176,21 +176,26 @@ describe('the proof verifier', () => {
       'no quorum',
       changed({ tlogProof: proof.tlogProof.split('— witness')[0] }),
       { policy: POLICY },
-      ["checkpoint: the witnesses that signed it do not make the policy's quorum"],
+      ["checkpoint: the witnesses that signed the checkpoint do not satisfy the policy's quorum"],
     ],
-    ['another place', changed({ logIndex: 2 }), TRUST, ['logged: logIndex is 2, tlogProof is of 1']],
-    ['another salt', changed({ salt: '00'.repeat(32) }), TRUST, ['logged: the record is not at 1']],
+    [
+      'another place',
+      changed({ logIndex: 2 }),
+      TRUST,
+      ['logged: logIndex is 2, but tlogProof has the index 1'],
+    ],
+    ['another salt', changed({ salt: '00'.repeat(32) }), TRUST, ['logged: the record is not at index 1']],
     [
       'another game',
       changed({ gameId: 8 }),
       TRUST,
-      ['entry: the entry is of game 7', 'outcome: the outcome is not'],
+      ['entry: the entry belongs to game 7', 'outcome: the outcome is not'],
     ],
     [
       'an index outside',
       outcome({ index: 2051 }),
       TRUST,
-      ['entry: the entry has no index 2051', 'outcome: there is no'],
+      ['entry: the entry does not have the index 2051', 'outcome: a tree of'],
     ],
     ['another code', outcome({ code: 1 }), TRUST, ['outcome: the outcome is not in the block']],
     ['a longer path', changed({ path: [...proof.path, proof.path[0]] }), TRUST, ['outcome: the path has 3']],
@@ -206,7 +211,7 @@ describe('the proof verifier', () => {
       'another label key',
       proof,
       { ...TRUST, labelKey: '00'.repeat(32) },
-      ["label: the label key is not the game's"],
+      ['label: the label key does not belong to the game'],
     ],
     [
       'uppercase',
@@ -314,12 +319,12 @@ describe('checks of the mathematics by the verifier', () => {
     expect(await verify(proven, options)).toEqual([]);
     const shows = async (part: object) => verify(proven, { ...options, spin: { ...spin, ...part } });
     expect(await shows({ outcome: { ...spin.outcome, payoutUsd: 0.500001 } })).toEqual([
-      'answer: the answer pays 0.500001 USD, the outcome 500000 millionths of a USD',
+      'answer: the response pays 0.500001 USD, but the outcome pays 500000 micro-USD',
     ]);
     expect((await shows({ outcome: { payoutUsd: 0.5, prizeTier: 6 } }))[0]).toMatch(/^answer: .*tier 6/);
     expect((await shows({ presentation: { comboString: '7|7|7' } }))[0]).toMatch(/^answer: .*«7\|7\|7»/);
     expect(await verify(proven, { ...TRUST, sheet: { ...sheet, certifiedRtp: 0.9 } })).toEqual([
-      'math: the sheet is not the one that was logged',
+      'math: the sheet differs from the one in the log',
     ]);
   });
 
@@ -336,10 +341,10 @@ describe('checks of the mathematics by the verifier', () => {
     expect(await verify(of(shoe.seed), { ...TRUST, spin: round })).toEqual([]);
     expect(await verify(of(null), TRUST)).toEqual([]);
     expect(await verify(of(turned(shoe.seed)), TRUST)).toEqual([
-      "seed: the seed is not that of the shoe's commitment",
+      'seed: the seed does not match the commitment of the shoe',
     ]);
     expect(await verify(of(null), { ...TRUST, spin: { ...round, roundId: 'q' } })).toEqual([
-      'answer: the round is q, the proof is of r',
+      'answer: the response has the round q, but the proof has r',
     ]);
   });
 

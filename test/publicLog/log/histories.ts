@@ -69,7 +69,7 @@ export async function expectHistories(
   const other = file('sheet', JSON.stringify(parSheet('double-strike')));
   expect(await check({ ...slots, state: undefined, sheet: other } as never)).toMatchObject({
     status: 1,
-    faults: expect.arrayContaining(['number 0: the sheet is not the one that was logged']),
+    faults: expect.arrayContaining(['number 0: the sheet differs from the one in the log']),
   });
   rmSync(folder, { recursive: true });
 }
@@ -92,12 +92,12 @@ async function expectBlock(
   const faultsOf = async (change: object) => examineBlock({ ...body, ...change }, { logKeys, sheet });
   expect(await faultsOf({ salt: '0'.repeat(64) })).toEqual([expect.stringMatching(/^logged: /)]);
   expect(await faultsOf({ logIndex: 0 })).toEqual([expect.stringMatching(/^logged: /)]);
-  expect(await faultsOf({ reveal: null })).toEqual(['number 0: nothing is revealed of it']);
+  expect(await faultsOf({ reveal: null })).toEqual(['number 0: the block is not revealed']);
   expect(await faultsOf({ entry: `${body.entry} ` })).toEqual([
     expect.stringMatching(/^logged: /),
     expect.stringMatching(/^entry: /),
   ]);
   expect(await examineBlock(body, { logKeys, sheet: parSheet('double-strike') })).toEqual([
-    'math: the sheet is not the one that was logged',
+    'math: the sheet differs from the one in the log',
   ]);
 }

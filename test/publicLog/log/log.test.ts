@@ -328,7 +328,7 @@ describe('reads of the public log', () => {
     await service.stop();
     expect(await found()).toEqual([]);
     await sql.unsafe(REWRITTEN);
-    expect(new Set(await found())).toEqual(new Set(['the public log has another hash of the entry']));
+    expect(new Set(await found())).toEqual(new Set(['the public log has another hash for this entry']));
     await sql.unsafe(REWRITTEN);
     expect(await found()).toEqual([]);
     const changes: [table: string, column: string, where: string, problem: string][] = [

@@ -84,9 +84,9 @@ async function restored(more: NodeJS.ProcessEnv, kept: () => Promise<string>): P
 /** Checks that nothing is dealt, appended or signed, and that the reason is reported. */
 async function expectHeld(games: readonly number[], from: string): Promise<void> {
   const before = await logged();
-  const problem = `records has our signature, and the log has ${before.size} \\(${from}\\)`;
+  const problem = `records, but the log has only ${before.size} \\(${from}\\)`;
   const command = 'run `spindle log import --from DIR\\|URL`';
-  await untilMissing(new RegExp(`log: a checkpoint of \\d+ ${problem}: ${command}`));
+  await untilMissing(new RegExp(`log: a checkpoint with our signature has \\d+ ${problem}: ${command}`));
   for (const gameId of games) {
     const answer = await spin(gameId);
     expect([answer.status, answer.body.errorCode]).toEqual([503, 'KS-5002']);
@@ -117,7 +117,7 @@ describe('detecting a restore of Postgres to an older state', () => {
     await service.running.stop();
     await flushRedis();
     await run();
-    await untilMissing(/log: a checkpoint of/);
+    await untilMissing(/log: a checkpoint (of|with) /);
     await service.running.stop();
     await restoreDatabase();
     await run();
@@ -312,6 +312,6 @@ test('a note of another tree halts the log permanently while a worker runs, but 
   await service.running.stop();
   await flushRedis();
   await run();
-  await untilMissing(/log: a checkpoint of/);
+  await untilMissing(/log: a checkpoint (of|with) /);
   expect((await logged()).size).toBe(before);
 });

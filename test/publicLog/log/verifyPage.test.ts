@@ -105,7 +105,9 @@ describe.skipIf(browser === undefined)('the page /verify', { timeout: 5 * WAIT_M
     const page = await opened(`${service.base}/verify`);
     const whole = { ...given, seen: seenOf(given.proof) };
     expect((await verdict(page, whole))[0]).toBe('PROVEN');
-    expect((await page.locator('output').innerText()).split('\n')[1]).toMatch(/^Fixed before: /);
+    expect((await page.locator('output').innerText()).split('\n')[1]).toMatch(
+      /^The outcome was fixed before: /,
+    );
     expect(asked).toEqual([`${service.base}/verify`]);
     await page.context().close();
 
@@ -114,7 +116,7 @@ describe.skipIf(browser === undefined)('the page /verify', { timeout: 5 * WAIT_M
     const saved = await opened(pathToFileURL(file).href);
     expect(await verdict(saved, given)).toEqual([
       'PROVEN',
-      'Logged. Since when, it can’t tell without a checkpoint from before the spin.',
+      'The outcome is in the log. To check that it was fixed before the spin, add a checkpoint that you saved before the spin.',
     ]);
     expect(asked).toEqual([pathToFileURL(file).href]);
     await saved.context().close();
@@ -136,7 +138,7 @@ describe.skipIf(browser === undefined)('the page /verify', { timeout: 5 * WAIT_M
     const other = { ...block, reveal: { ...block.reveal, seed: '0'.repeat(64) } };
     expect(await verdict(page, { proof: other, trust, math })).toEqual([
       'NOT PROVEN',
-      'number 0: its seed and nonce are not those that were committed to',
+      'number 0: the revealed seed and nonce do not match the commitment',
     ]);
     await page.context().close();
   });
@@ -153,12 +155,12 @@ describe.skipIf(browser === undefined)('the page /verify', { timeout: 5 * WAIT_M
       ['checkpoint: the signature of', another({ tlogProof: forged })],
       ['logged: logIndex is', another({ logIndex: proof.logIndex + 1 })],
       ['logged: the record is not at', another({ salt: flipped(proof.salt) })],
-      ['entry: the entry is of game', another({ gameId: proof.gameId + 1 })],
+      ['entry: the entry belongs to game', another({ gameId: proof.gameId + 1 })],
       ['outcome: the outcome is not in the block', outcome({ code: proof.outcome.code ^ 1 })],
       ['outcome: outcome.nonce must be', outcome({ nonce: `${proof.outcome.nonce.slice(0, -1)}G` })],
       ['outcome: the path has', another({ path: proof.path.slice(1) })],
       ['math: the sheet is not the one', { ...given, math: { ...sheet, certifiedRtp: 0.5 } }],
-      ['answer: the answer pays', { ...given, spin: { ...spin, outcome: paying(spin.outcome) } }],
+      ['answer: the response pays', { ...given, spin: { ...spin, outcome: paying(spin.outcome) } }],
     ];
     const page = await opened(`${service.base}/verify`);
     for (const [line, each] of broken) {
