@@ -73,10 +73,7 @@ function fromDecimal(text, name) {
 }
 
 function wholeNumber(value, max, name) {
-  must(
-    Number.isSafeInteger(value) && value >= 0 && value <= max,
-    `${name} must be a whole number from 0 to ${max}`,
-  );
+  must(Number.isSafeInteger(value) && value >= 0 && value <= max, `${name} must be from 0 to ${max}`);
   return value;
 }
 
@@ -265,10 +262,7 @@ async function signersOf({ text, signatures }, keys) {
 /** Parses the text of a checkpoint. Spindle's have exactly three lines: origin, size and root. */
 function parseCheckpoint(text) {
   const [origin, decimal, encoded, ...rest] = text.split('\n');
-  must(
-    rest.length === 1 && rest[0] === '',
-    'the note must have an origin, a size and a root, each on its own line',
-  );
+  must(rest.length === 1 && rest[0] === '', 'the note needs an origin, a size and a root, one per line');
   const size = fromDecimal(decimal, 'the size');
   const root = fromBase64(encoded, 'the root');
   must(root.length === HASH, 'the root must have 32 bytes');
@@ -296,13 +290,10 @@ async function readPolicyLine(policy, [word, name, ...rest]) {
   const isName = (label) => policy.groups.has(label) || policy.witnesses.some((each) => each.label === label);
   must(name !== undefined, 'the line is incomplete');
   if (word === 'log') {
-    must(rest.length <= 1, 'a log line must have a key, and may have an address');
+    must(rest.length <= 1, 'a log line has a key and maybe an address');
     policy.logs.push(await parseVkey(name, LOG_KEY));
   } else if (word === 'witness') {
-    must(
-      rest.length >= 1 && rest.length <= 2,
-      'a witness line must have a name and a key, and may have an address',
-    );
+    must(rest.length >= 1 && rest.length <= 2, 'a witness line has a name, a key and maybe an address');
     must(!isName(name) && name !== 'none', `the name ${name} is already used`);
     const key = await parseVkey(rest[0], WITNESS_KEY);
     const isNew = policy.witnesses.every((each) => !equal(each.publicKey, key.publicKey));
@@ -318,16 +309,10 @@ async function readPolicyLine(policy, [word, name, ...rest]) {
     });
     const threshold =
       count === 'any' ? 1 : count === 'all' ? members.length : fromDecimal(count ?? '', 'the threshold');
-    must(
-      threshold >= 1 && threshold <= members.length,
-      'the threshold must be any, all or a number up to the number of members',
-    );
+    must(threshold >= 1 && threshold <= members.length, `the threshold must be from 1 to ${members.length}`);
     policy.groups.set(name, { threshold, members });
   } else if (word === 'quorum') {
-    must(
-      rest.length === 0 && policy.quorum === undefined,
-      'a policy must have exactly one quorum line, with one name',
-    );
+    must(rest.length === 0 && policy.quorum === undefined, 'a policy must have exactly one quorum');
     must(name === 'none' || isName(name), `no earlier line defines «${name}»`);
     policy.quorum = name;
   } else must(false, `a line must begin with log, witness, group or quorum, not «${word}»`);
@@ -358,15 +343,9 @@ async function trustedCheckpoint(noteText, trust) {
   const note = parseNote(noteText);
   const checkpoint = parseCheckpoint(note.text);
   const known = trust.logs.filter(({ name }) => name === checkpoint.origin);
-  must(
-    known.length > 0,
-    `you gave no key of the log «${checkpoint.origin}», which is the origin of the checkpoint`,
-  );
+  must(known.length > 0, `you gave no key of «${checkpoint.origin}», the log of this checkpoint`);
   const signed = await signersOf(note, known);
-  must(
-    signed.length > 0,
-    `the checkpoint is not signed with any key of the log ${checkpoint.origin} that you gave`,
-  );
+  must(signed.length > 0, `none of the given keys of ${checkpoint.origin} signed the checkpoint`);
   return { note, checkpoint };
 }
 
@@ -451,15 +430,9 @@ function checkEntry({ proof, entry }) {
   );
   const { index } = proof.shoe ?? proof.outcome;
   const isWithin = index >= entry.fromIndex && index - entry.fromIndex < entry.count;
-  must(
-    isWithin,
-    `the entry does not have the index ${index}, because it has ${entry.count} outcomes from index ${entry.fromIndex} on`,
-  );
+  must(isWithin, `the entry has ${entry.count} outcomes from ${entry.fromIndex} on, so not index ${index}`);
   const isShoe = entry.type === 'shoes';
-  must(
-    isShoe === (proof.shoe !== undefined),
-    `the type of the entry, ${entry.type}, does not match the proof`,
-  );
+  must(isShoe === (proof.shoe !== undefined), `an entry of type ${entry.type} does not fit this proof`);
 }
 
 /** Step 4: verifies that the outcome or shoe, with its path, gives the root of the entry. */
@@ -559,10 +532,10 @@ async function checkMath({ proof, entry, options }) {
   if (sheet === undefined && table === undefined && rules === undefined) return;
   const name = sheet !== undefined ? 'sheet' : table !== undefined ? 'table' : 'rules';
   const wanted = { block: 'sheet', pool: 'table', shoes: 'rules' }[entry.type];
-  must(name === wanted, `the ${name} does not fit an entry of type ${entry.type}, which needs a ${wanted}`);
+  must(name === wanted, `an entry of type ${entry.type} needs the ${wanted}, not the ${name}`);
   must(isObject(options[name]), `the ${name} must be a JSON object`);
   const hash = toHex(await sha256(text8.encode(mathTextOf(options))));
-  must(hash === entry.mathHash, `the ${name} differs from the one in the log`);
+  must(hash === entry.mathHash, `the hash of the ${name} differs from the log`);
   if (proof.outcome === undefined) return;
   const { code } = proof.outcome;
   if (table !== undefined) must(code <= table.prizes.length, `the table has no prize ${code}`);
@@ -584,21 +557,12 @@ function checkSpin({ proof, options }) {
   if (spin === undefined) return;
   must(isObject(spin), 'the response must be a JSON object');
   if (proof.shoe !== undefined) {
-    must(
-      spin.roundId === proof.roundId,
-      `the response has the round ${spin.roundId}, but the proof has ${proof.roundId}`,
-    );
-    must(spin.shoe?.index === proof.shoe.index, 'the shoe of the round has another index than in the proof');
-    must(
-      spin.shoe?.commitment === proof.shoe.commitment,
-      'the shoe of the round has another commitment than in the proof',
-    );
+    must(spin.roundId === proof.roundId, `the round is ${spin.roundId}, but the proof has ${proof.roundId}`);
+    must(spin.shoe?.index === proof.shoe.index, "the shoe's index differs from the proof");
+    must(spin.shoe?.commitment === proof.shoe.commitment, "the shoe's commitment differs from the proof");
     return;
   }
-  must(
-    spin.spinId === proof.spinId,
-    `the response has the spin ${spin.spinId}, but the proof has ${proof.spinId}`,
-  );
+  must(spin.spinId === proof.spinId, `the spin is ${spin.spinId}, but the proof has ${proof.spinId}`);
   const code = proof.outcome.code;
   const isGiven = code < (sheet?.combinations?.length ?? -1) || code <= (table?.prizes?.length ?? -1);
   must(isGiven, 'the response can only be compared with a sheet or table. Give that, too');
@@ -625,10 +589,7 @@ async function checkSeed({ proof, entry }) {
     fromHex(entry.mathHash, HASH, 'mathHash of the entry'),
     fromHex(proof.shoe.seed, HASH, 'shoe.seed'),
   );
-  must(
-    toHex(await sha256(data)) === proof.shoe.commitment,
-    'the seed does not match the commitment of the shoe',
-  );
+  must(toHex(await sha256(data)) === proof.shoe.commitment, "the seed does not match the shoe's commitment");
 }
 
 /** Step 6: verifies with the game's label key that the label belongs to the game's entry. */
@@ -694,10 +655,7 @@ function checkShape(proof) {
   must(proof.format === 'spindle proof v1', `the format is «${proof.format}», not «spindle proof v1»`);
   wholeNumber(proof.gameId, U32_MAX, 'gameId');
   wholeNumber(proof.logIndex, Number.MAX_SAFE_INTEGER, 'logIndex');
-  must(
-    (proof.outcome === undefined) !== (proof.shoe === undefined),
-    'a proof must have either an outcome or a shoe',
-  );
+  must((proof.outcome === undefined) !== (proof.shoe === undefined), 'a proof needs an outcome or a shoe');
   const { index } = proof.shoe ?? proof.outcome ?? {};
   wholeNumber(index, Number.MAX_SAFE_INTEGER, 'the index');
   if (proof.outcome !== undefined) wholeNumber(proof.outcome.code, 0xffff, 'outcome.code');
@@ -955,7 +913,7 @@ const packedCodes = (codes) => {
 async function codesOf({ type, mathHash, count }, { seed, outcomes, math: { ends, sheet, table } }) {
   if (sheet !== undefined || table !== undefined) {
     const hash = toHex(await sha256(text8.encode(mathTextOf({ sheet, table }))));
-    must(hash === mathHash, `the ${sheet ? 'sheet' : 'table'} differs from the one in the log`);
+    must(hash === mathHash, `the hash of the ${sheet ? 'sheet' : 'table'} differs from the log`);
     return type === 'pool' ? shufflePool(table, seed) : drawSlots(ends, seed, count);
   }
   const view = new DataView(fromBase64(outcomes, 'outcomes').buffer);

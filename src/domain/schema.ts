@@ -112,11 +112,11 @@ export const PATH = {
    */
   playerInQuery: opaque('Id of the player, if the path has `_` in its place'),
   blockNumber: Type.Integer({ minimum: 0, description: 'Number of the entry in the public log' }),
-  roundId: Type.String({ description: 'The `roundId` of the deal' }),
-  spinId: Type.String({ description: 'The `roundId` in the response to the deal' }),
+  roundId: Type.String({ description: 'The `roundId` in the response to the deal' }),
+  spinId: Type.String({ description: 'The `spinId` in the response to the spin' }),
   reportDate: Type.String({
     pattern: '^[0-9]{4}-[0-9]{2}-[0-9]{2}$',
-    description: 'The `spinId` in the response to the spin',
+    description: 'UTC day, YYYY-MM-DD',
   }),
 } satisfies Record<string, Type.TSchema>;
 

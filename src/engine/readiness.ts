@@ -109,7 +109,9 @@ export async function readiness(
   }
   const others = closed.filter((cell) => !explained.has(cell));
   if (others.length > 0) {
-    ofCells.push(`Redis does not match the ledger in cells ${others.join(', ')}, which wait for a worker`);
+    ofCells.push(
+      `A worker must prepare cells ${others.join(', ')}, because Redis does not match the ledger there`,
+    );
     if (missingCopies !== undefined) ofCells.push(missingCopies);
   }
   for (const { node, problem } of skewed.status === 'fulfilled' ? skewed.value : []) {

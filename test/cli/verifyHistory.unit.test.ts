@@ -286,7 +286,7 @@ test('spindle verify --history finds spins with invalid proofs and spins without
   expect(status).toBe(1);
   expect(lines).toEqual(
     expect.arrayContaining([
-      expect.stringMatching(/^spin a: checkpoint: you gave no key of the log «spindle\.example\/log»/),
+      expect.stringMatching(/^spin a: checkpoint: you gave no key of «spindle\.example\/log»/),
       'spin a: the proof is of another',
       'spin a: the proof is of another game',
       'spin a: its entry is not where the log has it',
@@ -322,7 +322,7 @@ test('spindle verify --history names the missing argument on wrong usage', async
     [{ url: undefined }, '--url'],
     [{ url: 'nowhere' }, 'address'],
     [{ logKey: undefined }, '--log-key or --policy'],
-    [{ logKey: 'x' }, 'no key'],
+    [{ logKey: 'x' }, 'is not a key'],
     [{ sample: 10_001 }, '--sample'],
     [{ state: keyFile }, 'Cannot read'],
     [{ labelKeyFile: keyFile }, 'label key'],

@@ -303,8 +303,8 @@ describe('the event block.low_reserve', () => {
     expect(await reserveFell(sql, lease, { ...fall, readyBlocks: 0 })).toBe(1);
     expect(await recorded(partner.partnerId)).toBe(2);
     const stale = { ...lease, fence: lease.fence - 1n };
-    await expect(reserveIsBack(sql, stale, gameId)).rejects.toThrow('no longer written');
-    await expect(reserveFell(sql, stale, fall)).rejects.toThrow('no longer written');
+    await expect(reserveIsBack(sql, stale, gameId)).rejects.toThrow('is no longer valid');
+    await expect(reserveFell(sql, stale, fall)).rejects.toThrow('is no longer valid');
     await books`UPDATE cells SET lease_until = '-infinity' WHERE cell = ${cell}`;
   });
 });

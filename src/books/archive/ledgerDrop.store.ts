@@ -68,7 +68,7 @@ export async function whyNotDrop(
   const [behind] = await sql<{ cell: number }[]>`
     SELECT cell FROM cells WHERE bound_from_id < ${idsOfDay(day).to} ORDER BY cell LIMIT 1`;
   if (behind !== undefined)
-    return `request ids of ${day} may still bind in cell ${behind.cell}. Run the service until its worker has released them`;
+    return `request ids of ${day} may still bind in cell ${behind.cell}. Run the service until they have expired there`;
   const [pending] = await sql<{ partner_id: number }[]>`
     SELECT partner_id FROM (SELECT DISTINCT ON (partner_id) partner_id, status, is_complete FROM settlement_reports
       WHERE report_date = ${day}::date ORDER BY partner_id, revision DESC) newest

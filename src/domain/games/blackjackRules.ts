@@ -35,7 +35,7 @@ export const BlackjackRules = Type.Object({
   }),
   insurance: Type.Boolean({ description: 'Whether the player may take insurance; default true' }),
   lateSurrender: Type.Boolean({
-    description: 'Whether the player may surrender after the dealer has checked for a natural; default false',
+    description: 'Whether the player may surrender the first two cards for half of the wager; default false',
   }),
 });
 

@@ -209,7 +209,12 @@ export async function moveCursors(tx: Transaction, moves: readonly CursorMove[])
   const moved = new Set(rows.map(({ cell }) => cell));
   const lost = moves.filter(({ lease }) => !moved.has(lease.cell));
   throw new FencedError(
-    lost.map(({ lease }) => `Cell ${lease.cell} has another owner than fence ${lease.fence}`).join('; '),
+    lost
+      .map(
+        ({ lease }) =>
+          `Fencing token ${lease.fence} of cell ${lease.cell} is no longer valid, because the cell has another owner`,
+      )
+      .join('; '),
   );
 }
 
@@ -221,7 +226,9 @@ export async function assertOwner(tx: Transaction, lease: { cell: number; fence:
   const rows =
     await tx`SELECT 1 FROM cells WHERE cell = ${lease.cell} AND fence = ${lease.fence} FOR NO KEY UPDATE`;
   if (rows.length !== 1)
-    throw new FencedError(`Cell ${lease.cell} has another owner than fence ${lease.fence}`);
+    throw new FencedError(
+      `Fencing token ${lease.fence} of cell ${lease.cell} is no longer valid, because the cell has another owner`,
+    );
 }
 
 /**

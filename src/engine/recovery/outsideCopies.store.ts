@@ -71,8 +71,8 @@ export async function giveCopyUp(sql: Sql, setting: CopySetting): Promise<boolea
 }
 
 const WHAT = {
-  POSITION_FILE: 'a position file up to a committed entry:',
-  LOG_COPY_DIR: 'a copy of the public log up to a number of records:',
+  POSITION_FILE: 'a position file and its newest committed entry:',
+  LOG_COPY_DIR: 'a copy of the public log and its number of records:',
 } as const;
 const RESTORED = {
   POSITION_FILE: 'run `spindle recover --restored`',

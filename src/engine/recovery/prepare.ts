@@ -140,7 +140,9 @@ async function prepareAnew(
     // A former owner may have completed its work before the claim, so the finding is verified again.
     const again = await found(parts, lease);
     if (!('reason' in again) || again.state !== finding.state) {
-      throw new Error(`The finding for cell ${lease.cell} changed from ${finding.state} to ${again.state}`);
+      throw new Error(
+        `The state of cell ${lease.cell} changed from ${finding.state} to ${again.state} during its preparation`,
+      );
     }
     rebuilt = isRepair
       ? await repair(parts, await drained(parts, lease, again), owner, again.reason)

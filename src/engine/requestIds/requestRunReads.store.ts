@@ -214,7 +214,9 @@ export async function boundIds(
 }
 
 const fenced = (cell: number, fence: bigint): FencedError =>
-  new FencedError(`Cell ${cell} has another owner than fence ${fence}`);
+  new FencedError(
+    `Fencing token ${fence} of cell ${cell} is no longer valid, because the cell has another owner`,
+  );
 
 /** Request ids that bind, as ranges of the ids of their entries. */
 export interface BoundIds {

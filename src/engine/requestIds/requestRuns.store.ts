@@ -248,7 +248,10 @@ async function moveReach(tx: Transaction, { cell, fence, from }: DueIds, to: big
   const rows = await tx`
     UPDATE cells SET handed_over_id = ${to}
     WHERE cell = ${cell} AND fence = ${fence} AND handed_over_id = ${from} AND cursor_id >= ${to} RETURNING cell`;
-  if (rows.length !== 1) throw new FencedError(`Cell ${cell} has another owner than fence ${fence}`);
+  if (rows.length !== 1)
+    throw new FencedError(
+      `Fencing token ${fence} of cell ${cell} is no longer valid, because the cell has another owner`,
+    );
 }
 
 interface NewRun {
@@ -337,7 +340,9 @@ export async function mergeRuns(
     const gone = await tx`
       DELETE FROM request_runs WHERE run_id = ANY(${arrayOf(runs.map(({ runId }) => runId))}::int[]) RETURNING 1`;
     if (held.length !== 1 || gone.length !== runs.length)
-      throw new FencedError(`Cell ${lease.cell} has another owner than fence ${lease.fence}`);
+      throw new FencedError(
+        `Fencing token ${lease.fence} of cell ${lease.cell} is no longer valid, because the cell has another owner`,
+      );
     await tx`
       UPDATE request_runs SET from_id = ${runs[0]!.fromId} WHERE cell = ${lease.cell} AND from_id = -1`;
   });

@@ -98,7 +98,7 @@ describe('redrawing of revealed blocks by the verifier', () => {
     const fewer = { ...answer, outcomes: '' };
     expect((await checkReveal(fewer)).faults).toEqual([`number 0: 0 of ${count} outcomes are revealed`]);
     const wrong = await checkReveal(answer, { sheet: { ...sheet, certifiedRtp: 1 }, ends: [1n] });
-    expect(wrong.faults).toEqual(['number 0: the sheet differs from the one in the log']);
+    expect(wrong.faults).toEqual(['number 0: the hash of the sheet differs from the log']);
     expect((await checkReveal({ ...answer, reveal: null })).faults).toEqual([
       'number 0: the block is not revealed',
     ]);
@@ -119,7 +119,7 @@ describe('redrawing of revealed blocks by the verifier', () => {
       expect((await checkReveal({ ...answer, entry: text }, options)).faults).toEqual([]);
     const other = { ...table, prizes: [prizes[1], prizes[0]] };
     expect((await checkReveal({ ...answer, entry: text }, { table: other })).faults).toEqual([
-      'number 0: the table differs from the one in the log',
+      'number 0: the hash of the table differs from the log',
     ]);
     const commitment = '0'.repeat(64);
     const entry = sorted({ ...JSON.parse(text), commitment });

@@ -165,12 +165,12 @@ describe('the proof verifier', () => {
   const outcome = (part: object) => changed({ outcome: { ...proof.outcome, ...part } });
   const cases: [string, unknown, VerifyOptions, string[]][] = [
     ['no key', proof, {}, ['trust: no key of a log is given. Give a key, or a policy that names one']],
-    ['another log', proof, { logKeys: [vkeyOf(stranger)] }, ['checkpoint: its origin is']],
+    ['another log', proof, { logKeys: [vkeyOf(stranger)] }, ['checkpoint: you gave no key of']],
     [
       'another key',
       proof,
       { logKeys: [vkeyOf(other)] },
-      ['checkpoint: the log spindle.example/log has not signed'],
+      ['checkpoint: none of the given keys of spindle.example/log signed'],
     ],
     [
       'no quorum',
@@ -191,21 +191,21 @@ describe('the proof verifier', () => {
       TRUST,
       ['entry: the entry belongs to game 7', 'outcome: the outcome is not'],
     ],
-    [
-      'an index outside',
-      outcome({ index: 2051 }),
-      TRUST,
-      ['entry: the entry does not have the index 2051', 'outcome: a tree of'],
-    ],
-    ['another code', outcome({ code: 1 }), TRUST, ['outcome: the outcome is not in the block']],
+    ['an index outside', outcome({ index: 2051 }), TRUST, ['entry: the entry has', 'outcome: a tree of']],
+    ['another code', outcome({ code: 1 }), TRUST, ['outcome: the outcome is not in the logged block']],
     ['a longer path', changed({ path: [...proof.path, proof.path[0]] }), TRUST, ['outcome: the path has 3']],
     [
       'another sheet',
       proof,
       { ...TRUST, sheet: { symbols: [], tiers: [], combinations: [] } },
-      ['math: the sheet is not the one'],
+      ['math: the hash of the sheet differs'],
     ],
-    ['another kind of mathematics', proof, { ...TRUST, rules: {} }, ['math: the rules is not what']],
+    [
+      'another kind of mathematics',
+      proof,
+      { ...TRUST, rules: {} },
+      ['math: an entry of type block needs the sheet'],
+    ],
     ["another spin's answer", proof, { ...TRUST, spin: { spinId: 'x' } }, ['answer: the spin is x']],
     [
       'another label key',
@@ -229,7 +229,7 @@ describe('the proof verifier', () => {
       'base64 with other spare bits',
       changed({ tlogProof: proof.tlogProof.replace('J8o=', 'J8p=') }),
       TRUST,
-      ['logged: a hash of tlogProof must be base64'],
+      ['logged: a hash of tlogProof must be canonical base64'],
     ],
     ['another format', changed({ format: 'spindle proof v2' }), TRUST, ['proof: the format is']],
     ['null', null, TRUST, ['proof: the proof must be a JSON object']],
@@ -324,7 +324,7 @@ describe('checks of the mathematics by the verifier', () => {
     expect((await shows({ outcome: { payoutUsd: 0.5, prizeTier: 6 } }))[0]).toMatch(/^answer: .*tier 6/);
     expect((await shows({ presentation: { comboString: '7|7|7' } }))[0]).toMatch(/^answer: .*«7\|7\|7»/);
     expect(await verify(proven, { ...TRUST, sheet: { ...sheet, certifiedRtp: 0.9 } })).toEqual([
-      'math: the sheet differs from the one in the log',
+      'math: the hash of the sheet differs from the log',
     ]);
   });
 
@@ -341,10 +341,10 @@ describe('checks of the mathematics by the verifier', () => {
     expect(await verify(of(shoe.seed), { ...TRUST, spin: round })).toEqual([]);
     expect(await verify(of(null), TRUST)).toEqual([]);
     expect(await verify(of(turned(shoe.seed)), TRUST)).toEqual([
-      'seed: the seed does not match the commitment of the shoe',
+      "seed: the seed does not match the shoe's commitment",
     ]);
     expect(await verify(of(null), { ...TRUST, spin: { ...round, roundId: 'q' } })).toEqual([
-      'answer: the response has the round q, but the proof has r',
+      'answer: the round is q, but the proof has r',
     ]);
   });
 

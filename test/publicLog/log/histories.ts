@@ -69,7 +69,7 @@ export async function expectHistories(
   const other = file('sheet', JSON.stringify(parSheet('double-strike')));
   expect(await check({ ...slots, state: undefined, sheet: other } as never)).toMatchObject({
     status: 1,
-    faults: expect.arrayContaining(['number 0: the sheet differs from the one in the log']),
+    faults: expect.arrayContaining(['number 0: the hash of the sheet differs from the log']),
   });
   rmSync(folder, { recursive: true });
 }
@@ -98,6 +98,6 @@ async function expectBlock(
     expect.stringMatching(/^entry: /),
   ]);
   expect(await examineBlock(body, { logKeys, sheet: parSheet('double-strike') })).toEqual([
-    'math: the sheet differs from the one in the log',
+    'math: the hash of the sheet differs from the log',
   ]);
 }
