@@ -156,10 +156,10 @@ describe.skipIf(browser === undefined)('the page /verify', { timeout: 5 * WAIT_M
       ['logged: logIndex is', another({ logIndex: proof.logIndex + 1 })],
       ['logged: the record is not at', another({ salt: flipped(proof.salt) })],
       ['entry: the entry belongs to game', another({ gameId: proof.gameId + 1 })],
-      ['outcome: the outcome is not in the block', outcome({ code: proof.outcome.code ^ 1 })],
+      ['outcome: the outcome is not in the logged block', outcome({ code: proof.outcome.code ^ 1 })],
       ['outcome: outcome.nonce must be', outcome({ nonce: `${proof.outcome.nonce.slice(0, -1)}G` })],
       ['outcome: the path has', another({ path: proof.path.slice(1) })],
-      ['math: the sheet is not the one', { ...given, math: { ...sheet, certifiedRtp: 0.5 } }],
+      ['math: the hash of the sheet differs', { ...given, math: { ...sheet, certifiedRtp: 0.5 } }],
       ['answer: the response pays', { ...given, spin: { ...spin, outcome: paying(spin.outcome) } }],
     ];
     const page = await opened(`${service.base}/verify`);
