@@ -182,7 +182,12 @@ export class CommunalReplay {
     const at = { game: gameId, entry: id.toString(), partner: partnerId, player: playerId };
     const rest = [row.safe(LEDGER.wagerMicros), row.safe(LEDGER.outcomeIndex), row.int(LEDGER.outcomeCode)];
     if (rest.some((value) => value !== 0) || !row.isNull(LEDGER.requestId)) {
-      this.#found('a share has a wager, index, outcome or requestId', at, '0, 0, 0', rest.join(', '));
+      this.#found(
+        'a share must not have a wager, index, outcome or requestId',
+        at,
+        '0, 0, 0',
+        rest.join(', '),
+      );
     }
     const isBooked = this.#facts.pots.length > 0 && !row.isNull(LEDGER.shareEvent);
     if (!isBooked) {

@@ -386,7 +386,7 @@ export class LedgerPass {
     if (!this.#facts.sandboxPartners.has(partnerId))
       this.#report('outcomes', row, 'a production partner has a forced outcome', 'a sandbox', partnerId);
     const index = row.safe(LEDGER.outcomeIndex);
-    if (index !== 0) this.#report('indices', row, 'a forced spin has an index', 0, index);
+    if (index !== 0) this.#report('indices', row, 'a forced spin must not have an index', 0, index);
     const game = this.#gameOf(row, partnerId);
     if (game !== undefined) this.#paid(row, game, wager, credit);
   }
@@ -504,7 +504,7 @@ export class LedgerPass {
     const rest = [LEDGER.wagerMicros, LEDGER.outcomeIndex].map((field) => row.safe(field));
     rest.push(row.int(LEDGER.gameId), row.int(LEDGER.outcomeCode));
     if (rest.some((value) => value !== 0)) {
-      const problem = 'an adjustment has a wager, index, game or outcome';
+      const problem = 'an adjustment must not have a wager, index, game or outcome';
       this.#report('double-entry', row, problem, '0, 0, 0, 0', rest.join(', '));
     }
   }

@@ -486,7 +486,7 @@ describe('balance adjustments by an operator', () => {
     ).toEqual(['requests: the adjustment has no recorded request of an operator']);
     const wager = (micros: number) => sql`UPDATE ledger SET wager_micros = ${micros} WHERE entry_id = ${id}`;
     expect(await tampered(wager(1), () => wager(0))).toContain(
-      'double-entry: an adjustment has a wager, index, game or outcome',
+      'double-entry: an adjustment must not have a wager, index, game or outcome',
     );
     const number = (by: number) =>
       sql`UPDATE ledger SET entry_number = entry_number + ${by} WHERE entry_id = ${id}`;
