@@ -295,7 +295,7 @@ test('refuses a database older than version 1.4.0, names the version to install 
       CREATE TABLE migrations (id serial PRIMARY KEY, name varchar(255) NOT NULL, run_on timestamp NOT NULL);
       INSERT INTO migrations (name, run_on) VALUES ('0001_backbone', now())`);
     const before = await tables();
-    await expect(startService(older)).rejects.toThrow('start version 1.4.0 on it');
+    await expect(startService(older)).rejects.toThrow('Start version 1.4.0 on it');
     expect(await tables()).toEqual(before);
   } finally {
     await client.end();

@@ -108,7 +108,7 @@ test('a player record keeps its tail through spins, whatever its length', async 
 test('rejects a reply that is cut off within its tail', async () => {
   await opened.load(0, 1);
   const { buffer } = await withTails(40, () => opened.run([item()]));
-  expect(() => new BatchReply(buffer.subarray(0, -1), 1, 1)).toThrow('ends within a tail');
+  expect(() => new BatchReply(buffer.subarray(0, -1), 1, 1)).toThrow('ends in the middle of a tail');
   expect(() => new BatchReply(buffer.subarray(0, 20), 1, 1)).toThrow('at least 33 were expected');
 });
 

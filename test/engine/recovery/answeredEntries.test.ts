@@ -75,7 +75,7 @@ async function expectDealtAbove(client: Client, leased: bigint): Promise<void> {
   await until(isBooked, 'the new spin is booked');
   expect(await firstIndexOf('after-0')).toBeGreaterThanOrEqual(leased);
   const recoveries = await sql`SELECT reason FROM recoveries`;
-  expect([...recoveries]).toEqual([{ reason: expect.stringContaining('entries that were answered') }]);
+  expect([...recoveries]).toEqual([{ reason: expect.stringContaining('lacks answered entries') }]);
 }
 
 const leasedNow = async (): Promise<bigint> =>

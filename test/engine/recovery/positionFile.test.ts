@@ -234,7 +234,7 @@ test('rebuilds a cell in Redis that lacks entries which the position file has', 
   await writeFile(path, JSON.stringify({ ...position, cells }));
   service = await startService(stores, settings);
   await until(async () => (await readyz()).status === 200, 'the service is ready');
-  expect((await sql`SELECT reason FROM recoveries`)[0]!.reason).toMatch(/lacks entries that were answered/);
+  expect((await sql`SELECT reason FROM recoveries`)[0]!.reason).toMatch(/lacks answered entries/);
   await dealtAgain();
   await play('after', 5);
 });
