@@ -110,7 +110,7 @@ export async function readiness(
   const others = closed.filter((cell) => !explained.has(cell));
   if (others.length > 0) {
     ofCells.push(
-      `A worker must prepare cells ${others.join(', ')}, because Redis does not match the ledger there`,
+      `Redis does not match the ledger in these cells, so a worker must prepare them first: ${others.join(', ')}`,
     );
     if (missingCopies !== undefined) ofCells.push(missingCopies);
   }

@@ -103,11 +103,11 @@ export async function missingCopy(
 ): Promise<string | undefined> {
   const where = place === undefined ? `${setting} is not set` : `${setting} ${place} is missing`;
   const next =
-    `put it back. If Postgres may have been restored, ${RESTORED[setting]}; otherwise ` +
+    `Put it back. If Postgres may have been restored, ${RESTORED[setting]}; otherwise ` +
     `run \`spindle recover --without ${setting}\``;
   const [row] = await sql<{ missing: string }[]>`
     UPDATE outside_copies
-    SET missing = concat(${where}::text, ', and Postgres has on record ', ${WHAT[setting]}::text, ' ', path, ' (', newest, '): ', ${next}::text)
+    SET missing = concat(${where}::text, ', and Postgres has on record ', ${WHAT[setting]}::text, ' ', path, ' (', newest, '). ', ${next}::text)
     WHERE setting = ${setting} RETURNING missing`;
   return row?.missing;
 }

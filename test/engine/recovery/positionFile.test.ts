@@ -281,7 +281,7 @@ test('deals no shown outcome from a Postgres dump beside an empty Redis without 
   redis.disconnect();
   await rm(join(stores.dataDir, 'position'), { recursive: true });
   service = await startService(stores, settings);
-  await expectHeld(/where Postgres may have been restored, run `spindle recover --restored`/);
+  await expectHeld(/If Postgres may have been restored, run `spindle recover --restored`/);
   await recoverRestored();
   await until(async () => (await readyz()).status === 200, 'the service is ready without a restart');
   await dealtAgain();
