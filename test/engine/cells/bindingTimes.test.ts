@@ -198,7 +198,7 @@ test("only a cell's owner moves the time from which request ids bind, never back
   const [cell] = await sql<{ fence: bigint; binding_ms: bigint }[]>`SELECT fence, binding_ms FROM cells`;
   const { fence, binding_ms } = cell!;
   const before = Number(binding_ms);
-  await expect(moveBinding(own, { cell: 0, fence: fence + 1n }, before + 1)).rejects.toThrow('fence');
+  await expect(moveBinding(own, { cell: 0, fence: fence + 1n }, before + 1)).rejects.toThrow('Fencing token');
   expect(await moveBinding(own, { cell: 0, fence }, 1)).toBe(before);
   const [clock] = await sql`SELECT floor(extract(epoch FROM now()) * 1000)::float8 AS ms`;
   const moved = await moveBinding(own, { cell: 0, fence }, before * 2);

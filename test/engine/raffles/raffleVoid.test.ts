@@ -243,8 +243,8 @@ describe('voiding a raffle', () => {
       WHERE f.game_id = ${gameId} AND l.game_id = f.game_id AND l.player_id = 'poor'`;
     expect(await problems()).toEqual([
       'a failed refund names no ticket, or a ticket that has a refund',
-      'the refunded ticket is on record as not refunded',
       'a voided raffle is on record as refunded, but tickets lack a refund; the first one is listed',
+      'the refunded ticket is on record as not refunded',
     ]);
     await sql`UPDATE refund_failures f SET entry_id = l.entry_id FROM ledger l
       WHERE f.game_id = ${gameId} AND l.game_id = f.game_id AND l.player_id = 'rich'`;
@@ -252,8 +252,8 @@ describe('voiding a raffle', () => {
     // ticket.
     await sql`UPDATE raffles SET voided_at = NULL WHERE game_id = ${gameId}`;
     expect(await problems()).toEqual([
-      'the counter in Redis is ahead of the ledger and the outbox',
       'a raffle must be closed if, and only if, all its tickets are in the ledger or it is voided',
+      'the counter in Redis is ahead of the ledger and the outbox',
       'the refund names no ticket of a voided raffle, or a ticket that already has a refund',
     ]);
     await sql`UPDATE raffles SET voided_at = now() WHERE game_id = ${gameId}`;

@@ -712,7 +712,7 @@ describe('the audit of raffles', () => {
       'a raffle that was opened again',
       () => sql`UPDATE raffles SET closed_at = NULL WHERE game_id = ${gameId}`,
       () => sql`UPDATE raffles SET closed_at = now() WHERE game_id = ${gameId}`,
-      [/^indices: a raffle must be closed once all its tickets are in the ledger/],
+      [/^indices: a raffle must be closed if, and only if, all its tickets are in the ledger/],
     ],
   ];
 
