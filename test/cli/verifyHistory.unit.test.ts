@@ -287,10 +287,10 @@ test('spindle verify --history finds spins with invalid proofs and spins without
   expect(lines).toEqual(
     expect.arrayContaining([
       expect.stringMatching(/^spin a: checkpoint: you gave no key of «spindle\.example\/log»/),
-      'spin a: the proof is of another',
-      'spin a: the proof is of another game',
-      'spin a: its entry is not where the log has it',
-      'spin a: the history has the index 3',
+      'spin a: the service returned the proof of another spin or round',
+      'spin a: the service returned a proof of another game',
+      'spin a: the log index of the proof differs from the position of the entry in the log',
+      'spin a: the proof has another index; the history has the index 3',
     ]),
   );
 });

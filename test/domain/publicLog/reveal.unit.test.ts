@@ -84,25 +84,28 @@ describe('redrawing of revealed blocks by the verifier', () => {
     expect(drawn).toEqual(drawBlock(sheet, seed, 20_000));
   });
 
-  test.each([1, 2, 3, 255, 256, 257])('a block of %i', async (count) => {
-    const sheet = parSheet('classic-3-reel') as unknown as ParSheet;
-    const block = makeBlock({ sheet, ...GAME, count });
-    const answer = answerOf('block', count, block);
-    const drawn = await checkReveal(answer, { sheet, ends: distributionOf(sheet) });
-    expect([drawn.faults, Buffer.from(drawn.codes!.buffer).equals(block.outcomes)]).toEqual([[], true]);
-    expect((await checkReveal(answer)).faults).toEqual([]);
-    const other = { ...answer, outcomes: Buffer.from(block.outcomes).fill(9, 0, 2).toString('base64') };
-    expect((await checkReveal(other)).faults).toEqual([
-      'number 0: the revealed outcomes do not lead to the logged root',
-    ]);
-    const fewer = { ...answer, outcomes: '' };
-    expect((await checkReveal(fewer)).faults).toEqual([`number 0: 0 of ${count} outcomes are revealed`]);
-    const wrong = await checkReveal(answer, { sheet: { ...sheet, certifiedRtp: 1 }, ends: [1n] });
-    expect(wrong.faults).toEqual(['number 0: the hash of the sheet differs from the log']);
-    expect((await checkReveal({ ...answer, reveal: null })).faults).toEqual([
-      'number 0: the block is not revealed',
-    ]);
-  });
+  test.each([1, 2, 3, 255, 256, 257])(
+    'the verifier redraws a revealed block of %i outcomes, and reports each wrong part',
+    async (count) => {
+      const sheet = parSheet('classic-3-reel') as unknown as ParSheet;
+      const block = makeBlock({ sheet, ...GAME, count });
+      const answer = answerOf('block', count, block);
+      const drawn = await checkReveal(answer, { sheet, ends: distributionOf(sheet) });
+      expect([drawn.faults, Buffer.from(drawn.codes!.buffer).equals(block.outcomes)]).toEqual([[], true]);
+      expect((await checkReveal(answer)).faults).toEqual([]);
+      const other = { ...answer, outcomes: Buffer.from(block.outcomes).fill(9, 0, 2).toString('base64') };
+      expect((await checkReveal(other)).faults).toEqual([
+        'number 0: the revealed outcomes do not lead to the logged root',
+      ]);
+      const fewer = { ...answer, outcomes: '' };
+      expect((await checkReveal(fewer)).faults).toEqual([`number 0: 0 of ${count} outcomes are revealed`]);
+      const wrong = await checkReveal(answer, { sheet: { ...sheet, certifiedRtp: 1 }, ends: [1n] });
+      expect(wrong.faults).toEqual(['number 0: the hash of the sheet differs from the log']);
+      expect((await checkReveal({ ...answer, reveal: null })).faults).toEqual([
+        'number 0: the block is not revealed',
+      ]);
+    },
+  );
 
   test('the verifier redraws a revealed raffle pool and its shuffle, and reports each wrong part', async () => {
     const prizes = [
