@@ -50,7 +50,7 @@ describe('the Redis of docker-compose.yml', () => {
         await openRedis(url.href, settings('http'), pino({ level: 'silent' }), attempt);
         return true;
       } catch (error) {
-        expect((error as Error).message).toMatch(/can't be reached/);
+        expect((error as Error).message).toMatch(/Cannot connect to Redis/);
         return false;
       } finally {
         await attempt.stop();

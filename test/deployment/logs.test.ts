@@ -262,7 +262,7 @@ describe('the log at its most detailed level', () => {
         (reason: Error) => reason,
       ))!;
       expect(error.message).toMatch(
-        new RegExp(`${name === 'REDIS_URL' ? 'Redis' : 'Postgres'} at .*reached`),
+        new RegExp(`Cannot connect to ${name === 'REDIS_URL' ? 'Redis' : 'Postgres'}`),
       );
       for (const secret of [...spellings([other.password]), ...secrets.values()]) {
         expect(error.message).not.toContain(secret);

@@ -26,9 +26,7 @@ let box = new SecretBox([]);
 /** Thrown when a block is sealed with a key that this process was not given. */
 export class SeedKeyError extends Error {
   constructor(readonly keyId: string) {
-    super(
-      `SEEDS_KEY lacks the key ${keyId}, with which blocks in this database are encrypted. Add it to SEEDS_KEY.`,
-    );
+    super(`SEEDS_KEY lacks the key ${keyId}, with which blocks in this database are encrypted`);
   }
 }
 

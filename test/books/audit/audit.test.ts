@@ -1011,7 +1011,7 @@ describe('the command spindle audit', () => {
   test('spindle audit names the store that does not respond, and exits with 1 without a verdict', async () => {
     const noRedis = await cli({ ...env(), REDIS_URL: 'redis://127.0.0.1:1' });
     expect([noRedis.status, noRedis.out]).toEqual([1, '']);
-    expect(noRedis.error).toMatch(/Redis does not (answer|respond)/);
+    expect(noRedis.error).toContain('Redis is not responding');
     const noPostgres = await cli({ ...env(), DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none' });
     expect(noPostgres.status).toBe(1);
     expect(noPostgres.out).toContain('NOT FINISHED: Postgres does not respond');

@@ -181,7 +181,7 @@ test('a dump of Postgres predicts nothing of what is dealt next, before and afte
   expect(refused.stdout).not.toMatch(/^CLEAN/m);
   for (const settings of [{ SEEDS_KEY: a }, {}]) {
     await expect(startService(stores, { CELLS: '1', ...settings })).rejects.toThrow(
-      /^SEEDS_KEY lacks the key [0-9a-f]{8}, with which blocks in this database are sealed \(\d+ of them\)\. Start a worker with both keys/,
+      /^SEEDS_KEY lacks the key [0-9a-f]{8}, with which blocks in this database are encrypted \(\d+ of them\)\. Start a worker with both keys/,
     );
   }
 }, 300_000);
