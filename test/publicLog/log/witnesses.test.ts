@@ -325,7 +325,7 @@ describe('a witness that was never reached', () => {
 
 test.each([
   ['witness w0 x http://127.0.0.1:1', 'Line 1 of the policy has an invalid key'],
-  [`witness w0 ${vkeyOf(keys[0]!)}`, 'Line 1 names no address'],
+  [`witness w0 ${vkeyOf(keys[0]!)}`, 'the witness in line 1 has no address'],
   [`witness w0 ${vkeyOf(log)} http://127.0.0.1:1`, 'Line 1 of the policy has the key of a log'],
 ])('refuses to start with a witness policy that has %s', async (line, message) => {
   const path = join(folder, 'wrong.txt');
