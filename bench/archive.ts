@@ -84,7 +84,7 @@ const round = (value: number, digits = 2): number => Number(value.toFixed(digits
 const median = (numbers: readonly number[]): number =>
   [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length / 2)]!;
 
-/** Generates open-loop load until it is ended. */
+/** Generates load at a fixed rate (an open loop) until `end` is called. */
 class Beside {
   readonly #p99s: number[] = [];
   #isOver = false;
@@ -196,7 +196,8 @@ const allBooked = ({ redis, cell }: Stage) =>
   );
 
 /**
- * Spins through all days. Entry ids never go back, so the entry ids of a cell can be set ahead of the clock.
+ * Fills all days with spins. The ids of a cell contain a time and never go back. So after the spins of each
+ * day, the newest id of the cell is set to the start of the next day, ahead of the clock.
  */
 async function fill(stage: Stage): Promise<void> {
   const { raw, redis, cell, days, today, flat } = stage;
@@ -311,7 +312,7 @@ async function dropAll(stage: Stage): Promise<void> {
   expectThat(dropping.failed === 0, `${dropping.failed} spins failed during the drop`);
 }
 
-/** Deletes all data in Redis and rebuilds it from the days that the ledger still has. */
+/** Deletes all data in Redis and rebuilds it from the days that the ledger still contains. */
 async function rebuild(stage: Stage): Promise<void> {
   await stage.service.end();
   await stage.redis.flushdb();

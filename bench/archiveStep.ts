@@ -1,6 +1,6 @@
 /**
- * Runs one archive command in its own process, which may be killed at a step. archive.ts passes the order as
- * JSON text.
+ * Runs one archive command in its own process, which may be killed at a step. archive.ts passes the
+ * parameters of the command as JSON text.
  */
 import { constants, setPriority } from 'node:os';
 import { resourceUsage } from 'node:process';
@@ -25,13 +25,13 @@ export interface StepResult {
   readonly cpuMs: number;
   /** Largest resident set size of the process, in bytes. */
   readonly memoryBytes: number;
-  /** Number of archived rows and size of their files in bytes; 0 for a drop. */
+  /** Number of archived rows, and size of their files in bytes. Both are 0 if the command drops a day. */
   readonly entries: number;
   readonly bytes: number;
   readonly refused?: string;
 }
 
-// This process runs at low priority, as the real archive commands do.
+// This process runs at low priority, as the archive commands of `spindle ledger` do.
 setPriority(constants.priority.PRIORITY_LOW);
 const order = JSON.parse(process.argv[2]!) as StepOrder;
 const { command, databaseUrl, directory, day, today, keepDays, killAt } = order;

@@ -14,12 +14,12 @@ import { newHistogram, Schedule } from './schedule.js';
 import { SpinRequests } from './spinRequests.js';
 
 /**
- * Members of autocannon's client that its published type lacks: what it sends, when it sends, and after how
- * many answers it ends.
+ * Members of autocannon's client that its published type lacks: the bytes that it sends, the time at which it
+ * sends, and the number of responses after which it ends.
  */
 interface Client {
   getRequestBuffer(): Buffer;
-  /** Autocannon calls this when the connection is established, and after each answer. */
+  /** Autocannon calls this method when the connection is established, and after each response. */
   _doRequest(): void;
   responseMax?: number;
   destroy(): void;

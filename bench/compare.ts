@@ -1,15 +1,15 @@
 /**
- * `npm run bench -- compare --against DIR [shape …]`, or only a shape
+ * `npm run bench -- compare --against DIR [shape …]`, or `npm run bench -- compare shape …`
  *
  * Compares two builds of the service under the same load in alternation, over several rounds. A is the build
  * in DIR (a built checkout of version 1.3.0 or later). B is this build. Both have the same shape (shape.ts).
- * Without --against, both are this build: A with one partner and one slot game, B with the given shape. With
- * --cluster, A runs on one Redis server and B on three primaries.
+ * Without --against, A and B are both this build: A with one partner and one slot game, B with the given
+ * shape. With --cluster, A runs on one Redis server and B on three primaries.
  *
  * Each build is started by its own bench (`dist/bench/service.js`), as it would be deployed, on its own fresh
- * stores. Both run during a round and get slices of its seconds in turn. The program prints each round, the
- * medians, and the ratios B/A of neighboring slices. The exit status is 1 if a number is invalid because an
- * answer was not 2xx or a spin is not in the ledger. Needs Linux.
+ * stores. A and B both run during a round and get slices of its seconds in turn. The program prints each
+ * round, the medians, and the ratios B/A of neighboring slices. The exit status is 1 if a number is invalid
+ * because an answer was not 2xx or a spin is not in the ledger. Needs Linux.
  */
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -48,8 +48,8 @@ const SLICE_SECONDS = 2;
 const WARM_UP_SECONDS = 3;
 const SLICE_WARM_UP_SECONDS = 0.3;
 /**
- * Number of players of all partners together. All players are opened in the warm-up, regardless of the number
- * of partners.
+ * Total number of players of all partners. The warm-up creates all players, regardless of the number of
+ * partners.
  */
 const PLAYERS = 1000;
 

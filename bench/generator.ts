@@ -1,6 +1,6 @@
 /**
- * The process of the load generator. It executes the orders of its parent, reports the result of each, and
- * ends with the parent.
+ * The process of the load generator. It generates the loads that its parent requests, reports the result of
+ * each, and ends with the parent.
  */
 import { loadByAutocannon } from './autocannonLoad.js';
 import type { LoadOrder } from './load.js';

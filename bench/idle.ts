@@ -60,7 +60,9 @@ function open(
   return { name, redis, sql, processes };
 }
 
-/** Returns the counters of a service and its stores by name, such as transactions and commands. */
+/**
+ * Returns the counters of a service and its stores by name, such as the numbers of transactions and commands.
+ */
 async function countsOf({ redis, sql, processes }: Idle): Promise<Map<string, number>> {
   const [row] =
     await sql`SELECT xact_commit + xact_rollback AS n FROM pg_stat_database WHERE datname = current_database()`;

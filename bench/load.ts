@@ -1,6 +1,6 @@
 /**
- * The parent's interface of the load generator, which is a separate process that generates load on request
- * and reports the results.
+ * The interface between a benchmark and the load generator, which is a separate process. It generates load on
+ * request and reports the results.
  */
 import { fork } from 'node:child_process';
 import { randomBytes } from 'node:crypto';

@@ -53,7 +53,7 @@ function msOf(work: () => unknown): number {
   return performance.now() - from;
 }
 
-/** Measures drawing and sealing on this thread, one after the other. */
+/** Measures the time to draw outcomes and the time to seal them, on this thread. */
 function sealing(): void {
   const { distribution } = compiledSheet(SHEET);
   for (const count of [2048, 32_768, 262_144]) {
@@ -118,7 +118,7 @@ async function append(stage: Stage): Promise<void> {
     for (let i = 0; i < APPENDS; i++, at += RECORDS) {
       await queueEntries(stage, gameId, at);
       const before = meter.sample();
-      // CPU time of this process, without the time that the meter uses.
+      // CPU time of this process is measured without the time that the meter itself uses.
       const used = process.cpuUsage();
       const from = performance.now();
       const { logId, size, root, appended } = await appendWaiting(own);

@@ -43,7 +43,7 @@ const SETTINGS = readSettings(values.set);
 const CONNECTIONS = values.connections.split(',').map((each) => wholeNumber('connections', each));
 const SECONDS = wholeNumber('seconds', values.seconds);
 const WARM_UP_SECONDS = wholeNumber('warm-up', values['warm-up']);
-/** Seconds of warm-up for a server that is already warm. */
+/** Seconds of warm-up for a server that has already been under load. */
 const WARM_UP_AGAIN_SECONDS = 1;
 const PLAYERS = wholeNumber('players', values.players);
 const PERCENT = /^(\d+)%$/.exec(values.rate ?? '')?.[1];

@@ -9,7 +9,7 @@ import type { Bound, Samples } from './trend.js';
 interface Watched {
   readonly name: string;
   readonly unit: string;
-  /** Bound of the growth. Undefined: the value is shown but not judged. */
+  /** Maximum growth of the value. Undefined: the value is printed but not checked. */
   readonly bound: Bound | undefined;
   /** Returns the current value from the scraped metrics, or undefined if it is unknown. */
   read(scraped: ReadonlyMap<string, number>): number | undefined;
@@ -19,7 +19,7 @@ const MB = 1_048_576;
 const MEMORY: Bound = { rise: 8, share: 0.05 };
 const SAMPLE_MS = 5000;
 
-/** Scraped metrics with their maximum growth. Series of the same metric are summed. */
+/** Scraped metrics with their maximum growth. All time series of a metric are summed. */
 const QUEUES: readonly { process: string; metric: string; rise: number }[] = [
   { process: 'server', metric: 'spindle_batch_pending', rise: 64 },
   { process: 'server', metric: 'spindle_http_open_requests', rise: 64 },
@@ -91,7 +91,7 @@ export class Sampler {
     this.#timer = setTimeout(next, 0);
   }
 
-  /** Stops sampling. Returns the samples of each value, with its bound if it is judged. */
+  /** Stops sampling. Returns the samples of each value, and the maximum growth of each checked value. */
   async stop(): Promise<{ samples: Samples; bound: Bound | undefined }[]> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -144,7 +144,7 @@ function memoryOf(processes: Processes): Watched[] {
 const sumOf = (pids: readonly number[], read: (pid: number) => number): number =>
   pids.reduce((sum, pid) => sum + read(pid), 0);
 
-/** Returns the sum of each metric's series, by `<process> <metric>`. */
+/** Returns the sum of the time series of each metric, by `<process> <metric>`. */
 async function scrape(endpoints: Service['metrics']): Promise<Map<string, number>> {
   const sums = new Map<string, number>();
   for (const { name, url } of endpoints) {

@@ -18,7 +18,7 @@ export const newHistogram = (): Histogram =>
 export interface FreeConnection {
   /** @param dueMs time at which the request was due, by `performance.now()` */
   send(dueMs: number): void;
-  /** Ends the connection, because no further request is due. */
+  /** Ends the client of this connection, because no further request is due. */
   finish(): void;
 }
 

@@ -1,7 +1,7 @@
 /**
- * Starts the servers to compare, each with its own stores in a fresh temporary folder, and returns how to
- * load and verify them. Every start begins with empty stores, so that no server is measured on data of an
- * earlier run.
+ * Starts the servers to compare, each with its own stores in a fresh temporary folder. Returns how to send
+ * load to each server and how to compare its ledger. Every start begins with empty stores, so that no server
+ * is measured on data of an earlier run.
  */
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';

@@ -37,7 +37,10 @@ const RAFFLE = {
   ],
 };
 
-/** Rules with up to 101 winners per event. `often` uses the tiers of docs/communal.md. */
+/**
+ * Rules of a communal progressive with up to 101 winners per event. `often` uses the tiers of
+ * docs/communal.md.
+ */
 const communalRules = (triggerAtSpins: number) => ({
   enabled: true,
   triggerInterval: 100,
@@ -79,7 +82,8 @@ export async function startServerProcess(launch: Launch, cleanup: Cleanup): Prom
   const server = ServerProcess.launch({ ...launch, env: { NODE_ENV: 'production', ...launch.env } });
   cleanup.add(() => server.stop());
   await server.ready();
-  // The output of the start is shown only if the start fails. Later output consists of warnings.
+  // The output of the server's start is printed only if the start fails. Later output consists of warnings,
+  // which are printed.
   server.child.stderr?.pipe(process.stderr);
   return server;
 }
@@ -186,7 +190,7 @@ export async function startService(
 /**
  * Creates a slot game.
  *
- * @param fires how often its bonus fires; undefined: the game has no bonus
+ * @param fires how often its communal progressive fires; undefined: the game has none
  */
 async function addSlot(
   api: Api,

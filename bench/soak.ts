@@ -39,8 +39,8 @@ const LARGE_WIN_USD = 9;
 const CAPACITY_SECONDS = 10;
 const WARM_UP_SECONDS = 5;
 /**
- * Returns the length of the warm-up, which is not judged: a quarter of the run, but at least three times as
- * long as a requestId is bound, and at most half of the run.
+ * Returns the length of the warm-up, in which growth is allowed: a quarter of the run, but at least three
+ * times as long as a requestId is bound, and at most half of the run.
  */
 const warmUpOf = (seconds: number): number =>
   Math.min(seconds / 2, Math.max(seconds / 4, 3 * BIND_SECONDS + 20));
@@ -301,7 +301,7 @@ const cpuText = (cpu: CpuTimes, spins: number): string =>
     .map(([name, micros]) => `${name} ${(micros / spins).toFixed(1)}`)
     .join(', ');
 
-/** Describes the value after the warm-up and the value at the end. */
+/** Describes a sampled value: after the warm-up and at the end. */
 function shown({ name, unit, samples }: Samples, fromSeconds: number): string {
   const first = samples.find(([seconds]) => seconds >= fromSeconds)?.[1];
   const last = samples.at(-1)?.[1];

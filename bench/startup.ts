@@ -91,7 +91,8 @@ async function handOver(service: Service, sql: Sql, ids: number): Promise<void> 
   const isBehind = ({ cell, runsReachId, cursorId }: RunsWatermark): boolean =>
     cursorId <= runsReachId || cursorId === before.find((each) => each.cell === cell)!.cursorId;
   for (; reach.some(isBehind); reach = await runsWatermarks(sql)) await pause(100);
-  // The pause lets all spins be committed, not only the first ones.
+  // The loop above ends with the first commit of each cell. The pause lets the remaining spins be committed,
+  // too.
   await pause(2000);
   reach = await runsWatermarks(sql);
   const ofCell = Math.ceil(ids / reach.length);

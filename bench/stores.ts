@@ -132,7 +132,7 @@ export interface Books {
 }
 
 /**
- * Returns the books of the given outboxes.
+ * Returns the ledger behind the given outboxes, to compare it with the answered spins.
  *
  * @param outboxes key of each outbox and its Redis connection
  * @param countRows query that returns `rows`

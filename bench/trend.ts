@@ -1,4 +1,7 @@
-/** Judges whether a series of samples is flat, by a least-squares line through the means of its buckets. */
+/**
+ * Checks whether the samples of a value stay flat, by a least-squares line through the means of buckets of
+ * samples.
+ */
 
 export interface Finding {
   readonly what: string;
@@ -15,7 +18,10 @@ export interface Samples {
 }
 
 export interface Bound {
-  /** Maximum growth of the line over the judged part, in the unit of the samples. */
+  /**
+   * Maximum growth of the line from the end of the warm-up to the end of the samples, in the unit of the
+   * samples.
+   */
   readonly rise: number;
   /** Maximum growth as a fraction of the mean. The larger of `rise` and `share` applies. */
   readonly share: number;
@@ -28,7 +34,7 @@ export interface Bound {
 const BUCKETS_MIN = 3;
 
 /**
- * Judges a series of samples.
+ * Checks whether the samples after the warm-up are flat.
  *
  * @param fromSeconds end of the warm-up, in seconds
  * @param bucketSeconds length of a bucket, in seconds

@@ -542,7 +542,9 @@ async function checkMath({ proof, entry, options }) {
   if (sheet !== undefined) must(code < sheet.combinations.length, `the sheet has no combination ${code}`);
 }
 
-/** Returns the tier, payout (micro-USD) and text that the answer to a spin must show for an outcome code. */
+/**
+ * Returns the tier, payout (micro-USD) and text that the answer to a spin must contain for an outcome code.
+ */
 function shownOf(code, { sheet, table }) {
   if (sheet !== undefined) {
     const { tierId, payMultiplier, comboString } = sheet.combinations[code];
@@ -606,7 +608,9 @@ async function checkLabel({ proof, entry, options }) {
   );
 }
 
-/** Step 6: compares kept earlier checkpoints. Returns the smallest of them that contains the record. */
+/**
+ * Step 6: compares the earlier checkpoints that the user kept. Returns the smallest that contains the record.
+ */
 async function checkSeen({ proof, checkpoint, options, trust }) {
   let earliest;
   for (const [at, note] of (options.seen ?? []).entries()) {
@@ -823,7 +827,8 @@ async function shufflePool({ poolSize, prizes }, seed) {
     order.fill(place + 1, filled, filled + count);
     filled += count;
   });
-  // At least half of the words are used. The probability that so many words are too few is below 2^-100.
+  // Each word is used with a probability of at least one half. The probability that so many words are too few
+  // is below 2^-100.
   const words = new DataView((await keystream(seed, new Uint8Array(16), 16 * poolSize + 4096)).buffer);
   let at = 0;
   for (let i = poolSize - 1; i > 0; i--) {

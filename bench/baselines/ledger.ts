@@ -37,7 +37,7 @@ export async function createLedger(sql: Sql): Promise<void> {
  * @throws Error if Postgres or Redis refuses a request
  */
 export async function flushForever(redisUrl: string, sql: Sql, line: CopyLine = copyLine): Promise<never> {
-  // A separate Redis connection, because the flusher's reads block it.
+  // The flusher has its own Redis connection, because its blocking reads would delay other commands.
   const redis = new Redis(redisUrl, { protocol: 2 });
   const [row] = await sql<{ stream_id: string }[]>`SELECT stream_id FROM outbox_cursor`;
   let cursor = row!.stream_id;

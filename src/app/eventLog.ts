@@ -8,7 +8,10 @@ import type { EventEmitter } from '../engine/processEvents.js';
  */
 const CLOCK_TOLD_EVERY_MS = 60_000;
 
-/** @param allowed volatile stores that are served from, although they may lose acknowledged data */
+/**
+ * @param allowed volatile stores that the service uses by configuration, although they may lose acknowledged
+ * data
+ */
 export function subscribeLog(
   events: EventEmitter,
   log: Logger,
@@ -88,8 +91,8 @@ function subscribeProgramLog(events: EventEmitter, log: Logger): void {
 
 function subscribeCellLog(events: EventEmitter, log: Logger): void {
   /**
-   * Cells whose refusal has been logged. A cell is refused at every attempt, but only the first one is
-   * logged.
+   * Cells whose refusal has been logged. Each attempt to prepare such a cell is refused, but only the first
+   * refusal is logged.
    */
   const refused = new Set<number>();
   events.on('CellRefused', ({ cell, reason }) => {

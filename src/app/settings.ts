@@ -323,7 +323,7 @@ const LARGE = {
 
 /**
  * Settings by kind of installation, under the headings of docs/settings.md. A test compares that page with
- * them.
+ * these settings.
  */
 export const SETTING_GROUPS = {
   Everyone: EVERYONE,

@@ -47,8 +47,8 @@ export function parseUsdText(text: string): string {
 }
 
 /**
- * Parses an amount in USD for a JSON number that the service reads as a double. Rejects text that a double
- * can't represent exactly.
+ * Parses an amount in USD that the service reads as a double. Rejects text that a double can't represent
+ * exactly.
  */
 export function usdNumber(text: string): number {
   const number = Number(parseUsdText(text));

@@ -1,6 +1,7 @@
 /**
- * History of a game in the public log (docs/proofs.md): its records among all records, the entries that open
- * them, and the covered indices. The state is plain data, so that a later run can continue from it.
+ * History of a game in the public log (docs/proofs.md): the positions of its records in the log, the openings
+ * of these records, and the covered outcome indices. The state is plain data, so that a later run of the
+ * command can continue from it.
  */
 
 import { checkReveal, type LogEntry, openEntry, type RevealOptions } from '../../verifier/verify.mjs';
@@ -27,9 +28,9 @@ export interface HistoryState {
   /** Number of records read, and the hashes of their complete subtrees, largest first. */
   size: number;
   hashes: string[];
-  /** Position in the log by entry number; null if not found. */
+  /** Position in the log by entry number. Null if the log has no such entry. */
   places: (number | null)[];
-  /** Entry numbers below this one have been compared with the service's answers. */
+  /** Entry numbers below this number have been compared with the list of the service. */
   told: number;
   /** Commitments of entries not opened yet and of blocks not revealed yet, by entry number. */
   sealed: Record<number, string>;
@@ -40,14 +41,14 @@ export interface HistoryState {
   /** Entry numbers that the service can't open, and the ranges of numbers declared by `lost` entries. */
   unopened: number[];
   lost: Range[];
-  /** Type of the game's blocks; empty if none has been opened. */
+  /** Type of the game's blocks. Empty if no block has been opened. */
   type: string;
   /** Number of times that each outcome code was revealed, by the mathHash of the game's mathematics. */
   counts: Record<string, number[]>;
   revealed: number;
   /**
-   * Predecessor of this log, from its first record, and the number of the game's entries in it. Those entries
-   * are not checked.
+   * Predecessor of this log, as named in this log's first record, and the number of the game's entries in the
+   * predecessor. Those entries are not checked.
    */
   before?: { readonly origin: string; readonly size: number; numbers: number };
 }
@@ -187,7 +188,7 @@ export class GameHistory {
   }): boolean {
     const place = this.state.places[number] ?? undefined;
     if (number < (this.state.before?.numbers ?? 0)) return true;
-    // The service may not know the position of a lost entry.
+    // The service may not know the position in the log of an entry whose opening is lost.
     if (logIndex === null) return place !== undefined;
     if (logIndex >= this.state.size) return false;
     if (place !== undefined && place !== logIndex)

@@ -68,7 +68,7 @@ export interface HistoryFindings {
 const digest = (bytes: Uint8Array): Uint8Array => createHash('sha256').update(bytes).digest();
 
 /**
- * Runs the history check once.
+ * Runs the history check.
  * @throws UsageError if there is nothing to check, Error if the service does not answer
  */
 export class HistoryCheck {

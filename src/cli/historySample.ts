@@ -35,7 +35,7 @@ interface Play {
   /** Index of the outcome or shoe. */
   readonly index: number;
   readonly path: string;
-  /** Answer of the service with which the proof is compared. */
+  /** Response of the service with which the proof is compared. */
   readonly answer: object;
 }
 
@@ -105,7 +105,7 @@ async function* roundsOf({ reads, options: { game, sample } }: Sampling): AsyncG
   const { total } = await reads.ask<{ total: number }>(`${base}?limit=1`);
   if (!(total >= 1)) return;
   const looks = LOOKS * sample;
-  // If there are few rounds, each of them is checked.
+  // If the partner has few rounds, each of them is checked.
   const pages = Array.from({ length: Math.min(total, looks) }, (_, at) =>
     total <= looks ? at + 1 : 1 + Math.floor(Math.random() * total),
   );

@@ -107,7 +107,7 @@ async function on<T>({ databaseUrl }: Database, run: (sql: Sql) => Promise<T>): 
   try {
     return await run(sql);
   } finally {
-    // A hanging server never closes the connection, so the program exits without waiting (cli.ts).
+    // A connection to a hanging server never closes, so the program exits without waiting for it (cli.ts).
     sql.end().catch(() => {});
   }
 }

@@ -18,7 +18,7 @@ const AMOUNT_MEMBERS: readonly string[] = ['valueUsd', 'ticketPriceUsd'];
 const NUMBER_TOKEN = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
 const NOT_EXACT = 'has more digits than the service can represent exactly';
 
-/** Options of the command. A property of the raffle without an option must be in the file. */
+/** Options of the command. A property of the raffle without an option must be in the prize file. */
 export type RaffleOptions = Partial<Omit<RaffleBody, 'prizes'>>;
 
 /** Command-line option for each property of the request body. */
@@ -100,7 +100,9 @@ function bodyFaults(body: Record<string, unknown>): { path: string; message: str
   return 'faults' in checked ? checked.faults : [];
 }
 
-/** Returns whether a double represents the amount exactly, which fails for too many digits. */
+/**
+ * Returns whether a double represents the amount exactly. This is false for an amount with too many digits.
+ */
 const isExact = (token: string): boolean => usdToMicros(Number(token)) === decimalTextToMicros(token);
 
 function readCsv(text: string): Read {
@@ -162,8 +164,8 @@ function readJson(text: string): Read {
   let root: ValueNode;
   try {
     root = parseJson(text, { mode: 'json' }).body;
-    // The first parser provides positions. JSON.parse enforces stricter rules, for example no line break
-    // inside a string.
+    // The first parser provides the positions of values. JSON.parse enforces stricter rules, for example no
+    // line break inside a string.
     JSON.parse(text);
   } catch (error) {
     const { message, line } = error as Error & { line?: number };

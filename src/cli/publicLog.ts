@@ -1,6 +1,6 @@
 /**
- * `spindle log`: shows the public log in Postgres, checks whether it contains a signed checkpoint, and
- * repairs or replaces a log that does not.
+ * `spindle log`: shows the public log in Postgres, and checks whether it contains the tree of a signed
+ * checkpoint. Repairs or replaces a log that does not.
  */
 import { randomBytes } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
@@ -220,8 +220,8 @@ async function outside({ nodes, state, settings }: Opened): Promise<{ from: stri
 }
 
 /**
- * Checks that the tree to be imported contains every known signed tree. @throws FaultsError if a note signed
- * by the log has a tree that the copy does not contain
+ * Checks that the tree to be imported contains every known signed tree.
+ * @throws FaultsError if a note of the log has a signed tree that the copy does not contain
  */
 async function assertLargest(opened: Opened, reader: LogReader, seen: SeenCheckpoint): Promise<void> {
   const { state } = opened;
@@ -250,8 +250,8 @@ async function assertLargest(opened: Opened, reader: LogReader, seen: SeenCheckp
 }
 
 /**
- * Returns the newest checkpoint of a copy. Configured keys are accepted besides the recorded ones, because a
- * key may have been replaced in the lost records.
+ * Returns the newest checkpoint of a copy. Keys from the settings are accepted besides the recorded keys,
+ * because the record of a key replacement may be lost.
  */
 async function seenOf(reader: LogReader, { state, settings }: Opened): Promise<SeenCheckpoint> {
   const own = [...state.vkeys.map(parseVkey), ...givenKeys(settings)];

@@ -35,8 +35,8 @@ export interface RecoverOptions {
    */
   readonly isToReplace: boolean;
   /**
-   * Present if Postgres was restored to an older state. Every cell then continues above all outcomes that may
-   * have been shown.
+   * Present if Postgres was restored to an older state. Every cell then continues above all outcome indices
+   * that players may have seen.
    */
   readonly restored?: RestoredState;
   /** True if the command also prepares a Redis that may lose acknowledged data. */
@@ -185,7 +185,7 @@ function floorsOf(position: Position | undefined, datasetId: string): Map<number
   return new Map(leases.map(([gameId, end]) => [Number(gameId), end]));
 }
 
-/** Returns whether a cell needs no further action. */
+/** Returns whether nothing more has to be done for a cell. */
 const isWell = ({ state, note }: CellState): boolean =>
   ['ready', 'new', 'rebuilt'].includes(state) || (state === 'held' && note.startsWith('by a running worker'));
 
@@ -198,8 +198,8 @@ export interface RestoredOptions {
 
 /**
  * Recovers all cells after Postgres was restored to an older state, so that every cell continues above all
- * outcomes that may have been shown.
- * @returns the cells that still can't be dealt from. If the list is empty, the restore is recorded as
+ * outcome indices that players may have seen.
+ * @returns the cells from which nothing can be dealt yet. If the list is empty, the restore is recorded as
  * resolved.
  */
 export async function recoverRestored(
@@ -223,8 +223,8 @@ export async function recoverRestored(
 }
 
 /**
- * Runs `recover --without`: an operator abandons copies and confirms that Postgres was not restored to an
- * older state.
+ * Runs `recover --without`: an operator gives up the copies outside the stores, and confirms that Postgres
+ * was not restored to an older state.
  * @returns the exit status, which is 0
  */
 export async function abandonCopies(
@@ -245,7 +245,10 @@ export async function abandonCopies(
   }
 }
 
-/** Runs `recover`. @returns the exit status: 0 if all cells can be dealt from, 1 if not */
+/**
+ * Runs `recover`.
+ * @returns the exit status: 0 if outcomes can be dealt from all cells, 1 if not
+ */
 export async function recoverCells(
   { redisUrl, databaseUrl }: StoreUrls,
   options: {

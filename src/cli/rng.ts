@@ -18,7 +18,7 @@ import { manifestHash } from './programCommands.js';
 
 const SIZE_MAX = 10_000_000_000;
 const BYTES_MAX = 2 ** 50;
-/** Number of stretches counted by one task of a thread. */
+/** Number of ranges of draws that a thread counts in one task. */
 const TASK_STRETCHES = 16;
 const THREADS_MAX = 16;
 
@@ -87,8 +87,8 @@ async function runTests(
 }
 
 /**
- * Returns the counts of a number of units. Partial counts are added in order, so that the same seed gives
- * exactly the same sums.
+ * Returns the counts for a number of units of draws. Partial counts are added in order, so that the same seed
+ * gives exactly the same sums.
  */
 async function countsOf(
   threads: ReturnType<typeof openThreads>,

@@ -62,8 +62,8 @@ export async function upgradeStatus(urls: StoreUrls, { json }: { json: boolean }
 }
 
 /**
- * Switches to the newest format that this program knows. @returns the exit status: 0 if switched now or
- * before; 1 if refused
+ * Switches to the newest format that this program supports.
+ * @returns the exit status: 0 if the format is in force now, 1 if the switch was refused
  */
 export async function upgradeFinish(urls: StoreUrls, { json }: { json: boolean }): Promise<number> {
   const { before, against, format } = await withPostgres(urls, async (sql) => {

@@ -48,7 +48,10 @@ function jsonOf(file: string): unknown {
   }
 }
 
-/** Returns a function that reads tiles of a service's log, each once. @param url base URL of the service */
+/**
+ * Returns a function that reads tiles of a service's log. It requests each tile once.
+ * @param url base URL of the service
+ */
 function tileReader(url: string): (path: string) => Promise<Uint8Array> {
   if (!/^https?:\/\//.test(url) || !URL.canParse(url)) {
     throw new UsageError(`«${url}» is not an http:// or https:// address`);

@@ -37,7 +37,7 @@ export async function verifyReports(
     return verification.differences.length === 0 ? 0 : 1;
   } finally {
     progress.end();
-    // A hanging server never closes the connection, so the program exits without waiting (cli.ts).
+    // A connection to a hanging server never closes, so the program exits without waiting for it (cli.ts).
     sql.end().catch(() => {});
   }
 }

@@ -127,7 +127,7 @@ export async function verifyArchivedRound(
     const { gameId, shoeIndex: index, moves } = record;
     return told([...other, ...faults], { roundId, gameId, index, actions: moves.length, commitment }, say);
   } finally {
-    // A hanging server never closes the connection, so the program exits without waiting (cli.ts).
+    // A connection to a hanging server never closes, so the program exits without waiting for it (cli.ts).
     sql.end().catch(() => {});
   }
 }

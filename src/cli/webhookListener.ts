@@ -77,8 +77,8 @@ function isSame(a: string, b: string): boolean {
 }
 
 /**
- * Returns the headers of a delivery whose signature or timestamp is invalid. Each signature is valid if one
- * of the secrets made it.
+ * Returns the headers of a delivery whose signature or timestamp is invalid. A signature is valid if it was
+ * made with one of the secrets.
  */
 function faultsOf(
   brand: string,

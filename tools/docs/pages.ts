@@ -126,7 +126,10 @@ ${text}
 `;
 }
 
-/** Marks the address of the service in texts, but not in attributes. */
+/**
+ * Marks the address of the service in the texts of a page, but not in attributes, so that the page's script
+ * finds it.
+ */
 const withOrigins = (html: string): string =>
   html.replaceAll(/<[^>]+>|[^<]+/g, (part) =>
     part.startsWith('<') ? part : part.replaceAll(ORIGIN, `<span class="origin">${ORIGIN}</span>`),

@@ -44,7 +44,8 @@ export class RoundList {
     const partnerId = of.partnerId ?? null;
     const gameId = of.gameId ?? null;
     const status = of.status ?? null;
-    // A game deals its shoes in order of their index, and its rounds are stored by that index.
+    // A game deals its shoes in order of their index, so the highest index is the newest round. Rounds of one
+    // game are stored by that index, so sorting by it is fast.
     const newestFirst = raw(gameId === null ? 'deal_id DESC' : 'shoe_index DESC');
     const rows = await this.#sql<
       {

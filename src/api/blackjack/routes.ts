@@ -65,8 +65,7 @@ async function shownRecord(services: Services, record: RoundRecord) {
 // Deal ------------------------------------------------------------------------------------------------------
 
 /**
- * Returns the reason why no round may be dealt, as far as it can be judged before the request id is looked
- * up.
+ * Returns the reason why no round may be dealt, as far as it is known before the look-up of the request id.
  *
  * @param stop error of a dealing switch that stops the game (docs/contract.md §8.2)
  */
@@ -130,7 +129,9 @@ function dealRefusal(
   return new ApiError(REFUSALS[dealt.refusal]);
 }
 
-/** Renders a round after its first `entries` ledger entries, as an answer that may be a replay. */
+/**
+ * Renders the state of a round after its first `entries` ledger entries, as a response that may be a replay.
+ */
 function shown(
   services: Services,
   table: BlackjackTable,

@@ -1,6 +1,6 @@
 /**
  * Sends the requests of the command and the tests by Node's HTTP, with the path exactly as written. `fetch`
- * normalizes URLs, so it would ask for another player than the player whose name is `..`.
+ * would normalize the URL, so a request for the player with the name `..` would go to another path.
  */
 import * as http from 'node:http';
 import * as https from 'node:https';

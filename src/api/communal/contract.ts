@@ -1,6 +1,6 @@
 /**
- * Schemas and operations of communal progressives: those for operators, and those that partners show to their
- * players.
+ * Schemas and operations of communal progressives: operations for operators, and operations for partners, who
+ * show the results to their players.
  */
 import { type Static, Type } from '#typebox';
 import { CommunalBody, EmptyCommunity, OnShortBudget, ruleMembers } from '../../domain/communalRules.js';

@@ -1,5 +1,5 @@
 /**
- * Handlers of communal progressives: the view that partners show to players; rules, funding, state and events
+ * Handlers of communal progressives: the data that partners show to players; rules, funding, state and events
  * for operators (docs/contract.md §17).
  */
 import { communalStatus, progressPct } from '../../domain/communal.js';
@@ -100,9 +100,9 @@ const listCommunityBonuses = (services: Services): Route =>
   });
 
 /**
- * Returns the committed state of the pot. The current state in Redis would not match the committed payouts.
- * The function first waits for the commit of all entries that were in the outbox when it was called. If the
- * ledger is too far behind, it returns the state that is committed by then.
+ * Returns the committed state of the pot, because the newer state in Redis would not match the committed
+ * payouts. The function first waits for the commit of all entries that were in the outbox when it was called.
+ * If this takes too long, it returns the state that is committed by then.
  *
  * @throws ApiError KS-4601 if no communal progressive is configured, KS-5002 if its first rules are not
  * committed yet

@@ -22,7 +22,7 @@ interface Operation {
   readonly tag: keyof typeof TAGS;
   readonly summary: string;
   readonly scope: Scope;
-  /** The path exists for sandbox accounts only. */
+  /** True if the path exists for sandbox accounts only. */
   readonly sandboxOnly?: true;
   /** Rate limit window of the partner that the request counts against. Default: `api`. */
   readonly window?: 'spin' | 'api';
@@ -77,7 +77,7 @@ export const endpoint = <const Of extends Operation, const By extends Shown>(
   shown: By,
 ): Of & { readonly shown: By } => ({ ...operation, shown });
 
-/** Default members of an operation that reads for operators. */
+/** Default properties of an operation with which operators read data. */
 export const operatorRead = {
   method: 'get',
   scope: 'operator',

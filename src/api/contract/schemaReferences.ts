@@ -83,8 +83,8 @@ const NAMES: ReadonlyMap<unknown, string> = new Map(
 );
 
 /**
- * Returns an identity that a schema shares with its optional copy: the array of alternatives for a union,
- * otherwise the schema itself.
+ * Returns an object that a schema has in common with its optional copy: for a union, the array of its
+ * alternatives; for any other schema, the schema itself.
  */
 function identityOf(schema: object): object {
   return (schema as { anyOf?: object }).anyOf ?? schema;
@@ -109,7 +109,8 @@ export class SchemaReferences {
   of(schema: TSchema): object {
     const name = NAMES.get(identityOf(schema));
     if (name === undefined) return this.#inline(schema);
-    // The name is registered before the schema is converted, so that a recursive schema ends here.
+    // The name is registered before the schema is converted, so that the conversion of a recursive schema
+    // ends here.
     if (!this.#named.has(name)) {
       this.#named.set(name, {});
       this.#named.set(name, this.#inline(schema));

@@ -10,7 +10,7 @@ interface CsvSpin {
   readonly spinId: string;
   readonly entry: LedgerEntry;
   readonly prizeTier: number;
-  /** Balance after the spin as answered, in micro-USD. */
+  /** Balance after the spin, as its response stated it, in micro-USD. */
   readonly balanceMicros: number;
   readonly outcomeIndex: number | null;
   readonly tail: SpinTail;

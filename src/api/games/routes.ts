@@ -20,7 +20,10 @@ import { trafficOf } from '../traffic/routes.js';
 import * as contract from './contract.js';
 import { GameBody } from './contract.js';
 
-/** Significant digits of a probability in answers. A sum of doubles is not exact beyond them. */
+/**
+ * Significant digits of a probability in responses. A sum of doubles is not exact beyond this number of
+ * digits.
+ */
 const PROBABILITY_DIGITS = 12;
 const probability = (value: number): number => Number(value.toPrecision(PROBABILITY_DIGITS));
 
@@ -66,7 +69,7 @@ async function listedGame(services: Services, row: GameRow) {
  * @param record the game's record in Redis, which was read after the committed state
  */
 function queueOf({ nextIndex, blocks }: CommittedGame, record: GameRecord | undefined) {
-  // The queue of a raffle ends at 0 from a rebuild of its cell until its pool is loaded again.
+  // After a rebuild of its cell, the queue of a raffle ends at index 0 until the pool is loaded again.
   const queueEnd = record?.queueEnd ?? 0;
   const ready = blocks.filter(({ fromIndex }) => fromIndex < queueEnd);
   const outcomes = ready.map((block) => block.toIndex - Math.max(block.fromIndex, nextIndex));
@@ -81,8 +84,8 @@ function queueOf({ nextIndex, blocks }: CommittedGame, record: GameRecord | unde
 async function operatorGame(services: Services, row: GameRow) {
   const { wagerMicros } = await knownGame(services.catalog, row.gameId);
   const statistics = services.catalog.statistics(row.gameId);
-  // The ledger is read before Redis, because the ledger is the older state. The queue is reported as of that
-  // state.
+  // The ledger is read before Redis, because the ledger lags behind Redis. The queue is reported as of the
+  // state of the ledger.
   const booked = await services.store.games.booked(row.gameId);
   const record = await services.cells.reads.game(row.partnerId, row.gameId);
   return {

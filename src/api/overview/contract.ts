@@ -154,5 +154,5 @@ export const getOverview = endpoint(
   },
 );
 
-/** Figures of one process that operators see. */
+/** Figures of one process, as operators see them. */
 export type ProcessFigures = Readonly<Omit<Static<typeof FrontEndProcess>, 'id'>>;

@@ -1,6 +1,6 @@
 /**
- * Stores the program checks of all processes without a time limit, and reports differences to the audit log,
- * the public log and by e-mail (docs/operations.md).
+ * Stores the program checks of all processes permanently. Reports differences in the audit log, in the public
+ * log and by e-mail (docs/operations.md).
  */
 import type { ProgramCheck, ProgramDifference } from '../../domain/programCheck.js';
 import type { WithDates } from '../../domain/schema.js';
@@ -46,8 +46,8 @@ export async function recordProgramCheck(
 }
 
 /**
- * Compares a start with the newest start of a process that has the same roles, if there is one. Processes of
- * other roles may have other files.
+ * Compares this start with the newest earlier start of a process with the same roles, if there is one.
+ * Processes with other roles may have other files.
  */
 async function noteProgram(
   tx: Transaction,

@@ -47,7 +47,8 @@ async function spinProof(services: Services, spinId: string, partnerId?: number)
   const meant = spinIds.decode(spinId);
   const isOwn = meant !== undefined && (partnerId === undefined || meant.partnerId === partnerId);
   if (!isOwn) throw new ApiError(ERRORS.notFound);
-  // An answered entry is committed soon. An entry that is not committed within this wait was never answered.
+  // An answered entry is committed soon. If an entry is not committed within this time, no client has got a
+  // response with it.
   await booked(services.cells, meant.entryId).catch(() => undefined);
   const entry = await store.ledgerEntries.find(meant.entryId);
   if (entry === undefined && (await isDropped(store.ledgerDays, meant.entryId))) throw unproven('ARCHIVED');

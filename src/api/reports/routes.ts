@@ -37,7 +37,8 @@ type GamesQuery = RouteRequest<typeof contract.getPartnerGamesReport>['query'];
 /**
  * Returns the days of the report.
  *
- * @throws ApiError KS-4102 if a day of RANGE is missing, KS-4105 if a day is invalid or `to` is before `from`
+ * @throws ApiError KS-4102 if the interval is RANGE and `from` or `to` is missing, KS-4105 if a day is
+ * invalid or `to` is before `from`
  */
 function daysOf(query: GamesQuery, today: string): Pick<GamesWanted, 'from' | 'to' | 'isToNow'> {
   const interval = query.interval as Interval;

@@ -20,7 +20,7 @@ export interface AccessServices extends OperatorServices {
   /**
    * Called when an unauthenticated client exceeds the limit of failed authentications at the operator API.
    *
-   * @param client the client, or the network with which the client is counted
+   * @param client the client, or the network whose shared counter includes the client
    */
   onWindowOver(client: string): void;
   /** Called when a client sends an unknown, expired or revoked key to the operator API. */
@@ -35,7 +35,7 @@ export interface AccessServices extends OperatorServices {
 
 const HASHES_MAX = 4096;
 
-/** A key of a partner, and the error that its use is refused with, if any. */
+/** A key of a partner, and the error with which the key is refused, if any. */
 type Found = { keyId: number; partner: Partner; refused: ErrorEntry | undefined };
 
 export class Access {
@@ -157,7 +157,8 @@ export class Access {
   ): void {
     const options = message === undefined ? {} : { message };
     exchange.refuseBody();
-    // A client without a key, or with an expired session, did not try a wrong key.
+    // Only the use of a wrong key is reported to the operator. A client without a key, or with an expired
+    // session, tried no wrong key.
     const isOfKey = entry !== ERRORS.missingApiKey && message === undefined;
     this.#failures.count(client, isOperators).then(
       ({ client: counted, window, isOver }) => {

@@ -29,10 +29,10 @@ const DELAYED_MAX = 1024;
 export type CountFailure = (client: string, limit: number) => Promise<{ count: number; timeMs: number }>;
 
 export interface AuthFailure {
-  /** The client, or the network with which the client is counted. */
+  /** The client, or the network whose shared counter includes the client. */
   readonly client: string;
   readonly window: Window;
-  /** True if the client is over the limit. The answer then does not say whether the key is valid. */
+  /** True if the client is over the limit. The response then does not reveal whether the key is valid. */
   readonly isOver: boolean;
 }
 

@@ -9,8 +9,8 @@
 /** Maximum number of clients with a counter of their own. */
 const CLIENTS_MAX = 10_000;
 /**
- * Number of clients that makes a network a flood. Joining also makes room for as many new clients, so that it
- * runs rarely.
+ * Number of clients from which a network counts as a flood. Joining such a network also makes room for as
+ * many new clients, so networks are rarely joined.
  */
 const FLOOD = CLIENTS_MAX / 8;
 /**
@@ -146,7 +146,7 @@ const ipv4Network = (address: string, width: number): string =>
     .map((byte, place) => (place < width / 8 ? byte : '0'))
     .join('.')}/${width}`;
 
-/** @param address an IPv6 /64 or wider network that ends with `::`, followed by zeros only */
+/** @param address an IPv6 /64 or a wider network, whose text ends with `::` for the remaining zeros */
 function ipv6Network(address: string, width: number): string {
   const words = address
     .slice(0, address.indexOf('::'))

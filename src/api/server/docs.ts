@@ -25,15 +25,15 @@ const TYPES: Readonly<Record<string, string>> = {
 interface Site {
   readonly base: string;
   /**
-   * Content Security Policy for resources other than the site's own styles and images. Nothing may be loaded
-   * from other origins.
+   * Part of the Content Security Policy: what pages may load besides the site's own styles and images.
+   * Nothing may be loaded from other origins.
    */
   readonly mayLoad: string;
 }
 
 /**
- * Allows scripts and requests of the own origin: the docs read their index and call the partner API; the
- * console calls the operator API.
+ * Allows scripts from the page's own origin and requests to it: the docs read their index and call the
+ * partner API; the console calls the operator API.
  */
 const OWN_SCRIPT = "script-src 'self'; connect-src 'self'; ";
 const DOCS: Site = { base: '/docs', mayLoad: OWN_SCRIPT };

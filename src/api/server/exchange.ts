@@ -6,7 +6,7 @@ import type { ConnectionOrigin } from '../../domain/trustedProxies.js';
 import type { ServedVersion } from './servedVersion.js';
 
 /**
- * The methods that are used of a connection's response object. src/api/server/uwsListener.ts and
+ * The methods of a connection's response object that an exchange uses. src/api/server/uwsListener.ts and
  * nodeResponse.ts implement them.
  */
 export interface RawResponse {
@@ -100,7 +100,7 @@ export class Exchange {
   /** Name of the requested operation in the metrics. */
   readonly operation: string;
   readonly startedMs = performance.now();
-  /** The body, which may arrive later than the head. Undefined if the request has no body. */
+  /** The body, which may arrive later than the head of the request. Undefined if the request has no body. */
   incoming: Incoming | undefined = undefined;
   /**
    * The whole body, valid until the handler's first await (see `keepBody`). Undefined if the body was

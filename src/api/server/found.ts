@@ -1,4 +1,7 @@
-/** Looks up the records that requests name, and throws the matching error if a record does not exist. */
+/**
+ * Looks up the records that a request names in its path or body, and throws the matching error if a record
+ * does not exist.
+ */
 import type { PotRecord } from '../../domain/communal.js';
 import { entryCell, entryTimeMs } from '../../domain/entryId.js';
 import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';
@@ -91,7 +94,7 @@ export async function ownGame(
 }
 
 /**
- * Returns a player as of the last spin.
+ * Returns the state of a player after the newest spin.
  *
  * @throws ApiError (KS-4204) if no such player exists
  */
@@ -102,8 +105,8 @@ export async function playerOf({ reads }: Cells, partnerId: number, playerId: st
 }
 
 /**
- * Waits until an entry is committed in the cell that created it. The partner may have moved to another cell
- * since then, or may have moved there before this process learns of the move.
+ * Waits until an entry is committed in the cell that created it. This may not be the partner's cell in the
+ * catalog: the partner may have moved since, or this process may not have learned of the move yet.
  *
  * @throws ApiError (KS-5002) if the entry is not committed in time
  */

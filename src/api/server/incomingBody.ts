@@ -12,7 +12,10 @@ import { DRAIN_BYTES_MAX, EMPTY_BODY, type ListenerOptions } from './listener.js
 /** Maximum bytes that the buffers of incomplete bodies may take, in total and for one partner. */
 const ALL_BYTES_MAX = 16_777_216;
 const PARTNER_BYTES_MAX = 4_194_304;
-/** Account for requests whose key is not checked yet, and for requests of operators. */
+/**
+ * Name under which the buffers of all requests without a checked key, and of all requests of operators, are
+ * counted.
+ */
 const NO_PARTNER = 0;
 /**
  * Maximum number of chunks of a body that no handler has taken yet, because each chunk costs the event loop a
@@ -141,7 +144,7 @@ export class IncomingBody implements Incoming {
     }
     if (this.#receivedBytes <= DRAIN_BYTES_MAX) return false;
     this.#exchange.closesConnection = true;
-    // Reading stops until the answer is made, so that the sender has to wait.
+    // Reading stops until the response is made, so that the sender has to wait.
     this.#exchange.raw.pause();
     return this.#received();
   }

@@ -30,7 +30,10 @@ export class KernelConnections {
    */
   #counted: ReadonlyMap<string, number> = new Map();
   readonly #opened = new Map<string, number>();
-  /** True if every connection is included in one of these two counts. */
+  /**
+   * True if every open connection is included in the last count of the kernel or in the connections opened
+   * since.
+   */
   #areAllKnown = false;
   #countedMs = Number.NEGATIVE_INFINITY;
 

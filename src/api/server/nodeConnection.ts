@@ -87,7 +87,10 @@ export class NodeConnection {
     this.#endRefused();
   }
 
-  /** Refuses a complete request in its turn. No request after it is answered. */
+  /**
+   * Refuses a complete request after the earlier requests are answered. No request after the refused one is
+   * answered.
+   */
   refuseRequest(response: ServerResponse, status: number): void {
     this.#refusal = status;
     response.writeHead(status, { Connection: 'close', 'Content-Length': 0 }).end();

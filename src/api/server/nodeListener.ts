@@ -136,8 +136,7 @@ export class NodeListener implements HttpListener {
   }
 
   #accept(request: IncomingMessage, response: ServerResponse): void {
-    // The parser continues with data that it has already read, even after the connection of a refused request
-    // was closed.
+    // The parser may deliver requests that it read before the connection was closed. They are ignored.
     if (request.socket.destroyed) return;
     const connection = this.#bySocket.get(request.socket)!;
     if (!connection.begin(request, response)) return;
@@ -189,7 +188,8 @@ export class NodeListener implements HttpListener {
     const add = (piece: Buffer, isLast: boolean): void => {
       if (incoming.add(piece, isLast)) proceed(exchange, incoming, this.#options);
     };
-    // The parser delivers all chunks of one read by `push` before the first chunk becomes a data event.
+    // The chunks are counted in `push`, because the parser calls it for all chunks of one read before the
+    // first data event.
     const push = request.push.bind(request);
     request.push = (piece: Buffer | null): boolean =>
       (piece === null || incoming.admits(piece.length)) && push(piece);

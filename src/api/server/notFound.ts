@@ -17,8 +17,8 @@ import type { Services } from './services.js';
 const METHODS = ['get', 'post', 'put', 'patch', 'delete'];
 
 /**
- * Creates the routes for all paths without a route. Below a base path, the key is checked first, and a
- * partner's request counts against its rate limit.
+ * Creates the routes that answer all paths without a route of their own. Below a base path, the key is
+ * checked first, and a partner's request counts against its rate limit.
  *
  * @param routes all routes with a specific method
  */
@@ -48,7 +48,7 @@ export function notFoundRoutes(
       const notFound = new ApiError(ERRORS.notFound, { details: faultsOf(exchange.head) });
       spinPath.submit(new PendingCount(exchange, partner, replies, KIND.countApi, notFound));
     });
-  // The base path itself, without a trailing slash, also counts as below the base.
+  // The base path itself, without a trailing slash, also counts as a path below the base path.
   const below = (base: string, handle: Handle): ServerRoute[] => [
     route(base, handle),
     route(`${base}/*`, handle),

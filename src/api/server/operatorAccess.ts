@@ -48,7 +48,7 @@ export interface Refusals {
   clientOf(exchange: Exchange): string;
 }
 
-/** The operator key, or the error that it is refused with. */
+/** The operator's key, or the error with which the key is refused. */
 type Judgement = { readonly key: Pick<OperatorKey, 'name' | 'role'> } | { readonly refused: ErrorEntry };
 
 export const SESSION_COOKIE = 'spindle_session';

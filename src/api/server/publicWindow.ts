@@ -8,11 +8,17 @@ import { ClientCounts } from './clientCounts.js';
 import type { Exchange } from './exchange.js';
 import type { Replies } from './reply.js';
 
-/** Page requests of one address per window: 20 times the number of requests that reading every page takes. */
+/**
+ * Maximum number of requests for pages from one address per window: 20 times the number that reading every
+ * page takes.
+ */
 const PAGES_MAX = 600;
-/** Requests of one address for OpenAPI documents per window. */
+/** Maximum number of requests for OpenAPI documents from one address per window. */
 const DOCUMENTS_MAX = 60;
-/** Requests of one address for the public log per window. A mirror reads 6,000 tiles a minute. */
+/**
+ * Maximum number of requests for the public log from one address per window. A mirror reads 6,000 tiles a
+ * minute.
+ */
 const LOG_MAX = 6000;
 
 export class PublicWindow {

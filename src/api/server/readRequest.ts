@@ -70,8 +70,8 @@ function takePlayer(params: Record<string, string>, query: Record<string, number
 }
 
 /**
- * Returns whether the body has a requestId, so that requests may be repeated. All such routes apply the same
- * checks to the id.
+ * Returns whether the body of the endpoint has a requestId, so that clients may repeat the request. All such
+ * endpoints apply the same checks to the id.
  */
 const takesRequestId = (body: TSchema): boolean =>
   'requestId' in ((body as { properties?: object }).properties ?? {});

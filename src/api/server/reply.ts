@@ -132,7 +132,9 @@ export class Replies {
     else raw.endWithoutBody();
   };
 
-  /** Sends an error of the catalog. `Retry-After` is sent if waiting helps. */
+  /**
+   * Sends an error of the error catalog (the list of error codes). Sends `Retry-After` too if waiting helps.
+   */
   error(
     exchange: Exchange,
     entry: ErrorEntry,
@@ -200,7 +202,7 @@ export class Replies {
       this.#observe(exchange, 200, undefined);
       raw.cork(() => raw.end('', this.#closing));
     } catch (error) {
-      // The connection is cut, so that the client does not take the incomplete body for the whole.
+      // The connection is cut, so that the client does not take the incomplete body for the whole body.
       if (!exchange.ended) {
         exchange.end();
         this.#observe(exchange, 200, undefined);

@@ -50,7 +50,7 @@ export interface Route extends Endpoint {
   /** Renders the result as CSV for clients that prefer CSV to JSON. */
   csv?(result: unknown, request: RouteRequest): string;
   /**
-   * Yields the CSV in chunks, instead of `handle`, for results of any length. The first chunk is yielded
+   * Replaces `handle` for CSV results of any length: yields the CSV in chunks. The first chunk is yielded
    * after the request was validated.
    */
   csvPieces?(request: RouteRequest): AsyncGenerator<string>;

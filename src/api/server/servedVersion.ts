@@ -31,7 +31,7 @@ export class ServedVersion {
   #sunsetMs = Number.POSITIVE_INFINITY;
   #requests = 0;
   readonly #byPhase = new Map<VersionPhase, number>(VERSION_PHASES.map((phase) => [phase, 0]));
-  /** Uses by key id, which are written to the database periodically. */
+  /** Number of uses of each API key, by key id. They are written to the database periodically. */
   #uses = new Map<number, Use>();
 
   /** @param nowMs returns the time in ms since the epoch */
@@ -40,7 +40,7 @@ export class ServedVersion {
     this.#nowMs = nowMs;
   }
 
-  /** Applies the announced end of the version. */
+  /** Applies the end of the version that an operator has announced. */
   learn(end: ApiVersionEnd | undefined): void {
     this.#attribute();
     this.#end = end;
@@ -70,7 +70,7 @@ export class ServedVersion {
     }
   }
 
-  /** Returns the uses since the last call and resets them. */
+  /** Returns the number of uses of each key since the last call, and resets the numbers. */
   takeUses(): NewKeyUse[] {
     const uses = this.#uses;
     this.#uses = new Map();
@@ -83,8 +83,8 @@ export class ServedVersion {
   }
 
   /**
-   * Returns uses to the counts after they could not be written. There is one record for each key, however
-   * long the database is unavailable.
+   * Adds numbers of uses that could not be written to the current numbers again. There is one number for each
+   * key, however long the database is unavailable.
    */
   putBack(uses: readonly NewKeyUse[]): void {
     for (const { keyId, version, requests, lastUsedAt } of uses) {
@@ -102,8 +102,8 @@ export class ServedVersion {
   }
 
   /**
-   * Attributes all requests since the last call to the current phase, so that counting a request does not
-   * read the clock.
+   * Attributes all requests since the last call to the current phase of the life cycle, so that counting a
+   * request does not read the clock.
    */
   #attribute(): void {
     const phase = phaseOfVersion(this.#end, this.#nowMs());

@@ -80,7 +80,10 @@ export interface ProcessServices {
   manifest(): string | null;
   /** Returns the figures that this process has counted since its start. */
   figures(): Promise<ProcessFigures>;
-  /** Returns what is missing before this process can serve. The body is empty once it can. */
+  /**
+   * Returns the status and body of the readiness check. The body says what is missing before this process can
+   * serve requests; it is empty if nothing is.
+   */
   readiness(): Promise<{ readonly status: number; readonly body: string }>;
   /** @param entry error that the client receives */
   onFault(exchange: Exchange, operation: string, error: unknown, entry: ErrorEntry): void;

@@ -1,4 +1,4 @@
-/** Renders spins and ledger entries for answers. */
+/** Renders spins and ledger entries for responses. */
 import { entryTimeMs } from '../../domain/entryId.js';
 import { jsonUsd, parseExactJson } from '../../domain/exactJson.js';
 import type { Partner } from '../../domain/game.js';
@@ -19,8 +19,8 @@ export interface ShownSpin {
   readonly tail: SpinTail;
   readonly balanceBeforeMicros: number;
   /**
-   * Balance as answered, in micro-USD: after the wager, the payout and the player's share of a bonus that the
-   * spin triggered.
+   * Balance in the response of the spin, in micro-USD: after the wager, the payout and the player's share of
+   * a bonus that the spin triggered.
    */
   readonly balanceMicros: number;
   /** Position of the outcome in the sequence of its game; null if a tester chose the outcome. */

@@ -20,7 +20,10 @@ import type { SpinRange, SpinsFound } from './spinHistory.store.js';
 
 /** The largest id that a ledger entry can have. */
 const ID_END = 2n ** 63n - 1n;
-/** Rows of one chunk of CSV. A chunk takes a few milliseconds, after which other requests get their turn. */
+/**
+ * Number of rows in one chunk of CSV. A chunk takes a few milliseconds, after which other requests get their
+ * turn.
+ */
 const CSV_ROWS = 500;
 /**
  * Limits of CSV exports in this process: chunks that are rendered at a time, and exports of one partner. A

@@ -60,7 +60,7 @@ export class SpinEndpoint {
     this.#services.catalog.refresh().then(
       () => this.#spin(exchange, partner, read, this.#services.catalog.game(gameId)),
       // It is unknown whether the game exists, because the catalog could not be refreshed. The rate limit
-      // window and a bound requestId still come first.
+      // window and a bound requestId are still checked first.
       () => this.#spin(exchange, partner, read, undefined, ERRORS.unavailable),
     );
   }
@@ -75,7 +75,7 @@ export class SpinEndpoint {
   ): void {
     const game = found !== undefined && found.partnerId === partner.partnerId ? found : undefined;
     const isRounds = game?.table !== undefined;
-    // A game that cannot be looked up now may be the game that the requestId is bound to.
+    // The requestId may be bound to a spin of exactly this game, which cannot be looked up now.
     const isUnsure = ifUnknown === ERRORS.unavailable;
     // A requestId that is bound to a round is never valid for a spin.
     const isWager =

@@ -28,7 +28,7 @@ export interface PlayerOfHistory {
   readonly partnerId: number;
   readonly playerId: string;
   readonly newest: { readonly id: bigint; readonly entryNumber: number };
-  /** An id that is not greater than the id of the player's first entry. */
+  /** Lower bound for the id of the player's first entry. */
   readonly firstId: bigint;
 }
 
@@ -133,7 +133,7 @@ async function openShares(
     count,
     async newerThan(holds) {
       const isBehind = async (place: number): Promise<boolean> => holds(await numberOf(place), place);
-      // The nearest shares are needed most often, so the search starts with them.
+      // Pages near the newest entry are requested most often, so the search starts with the newest shares.
       let low = 0;
       let high = 1;
       while (high <= count && !(await isBehind(high - 1))) {

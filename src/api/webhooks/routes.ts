@@ -29,13 +29,13 @@ const DELIVERY_ID = /^dlv_[0-9a-f]{32}$/;
 const webhookRefused = (state: 'missing' | 'foreign'): ApiError =>
   new ApiError(state === 'foreign' ? ERRORS.webhookForeign : ERRORS.webhookNotFound);
 
-/** Returns the faults in the event types of a registration, up to the number that an answer can list. */
+/** Returns the faults in the event types of a registration, up to the number that a response can list. */
 function eventFaults(events: unknown): Fault[] {
   const known: readonly string[] = EVENT_TYPES;
   if (!Array.isArray(events)) return [{ path: '/events', message: 'must be an array of event types' }];
   if (events.length === 0) return [{ path: '/events', message: 'must name at least one event type' }];
-  // At most as many elements are valid as there are event types, so this many elements contain enough faults
-  // to fill an answer.
+  // A list can have at most one valid element per event type. In a list of this length, the other elements
+  // have enough faults to fill an error response.
   const looked = events.slice(0, FAULTS_MAX + known.length);
   return looked.flatMap((event, i): Fault[] => {
     const path = `/events/${i}`;

@@ -62,7 +62,7 @@ export class DeathWatch {
     this.#shell?.stdin?.write(`${pid ?? ''}\n`);
   }
 
-  /** Ends the watch, because the server has ended and will not be restarted. */
+  /** Ends the watching shell, because the server has ended and will not be restarted. */
   close(): void {
     this.watch(undefined);
     this.#shell?.stdin?.end();

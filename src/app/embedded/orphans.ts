@@ -32,8 +32,8 @@ const KILL_DEADLINE_MS = 5_000;
 const run = promisify(execFile);
 
 /**
- * Ends all servers that match the mark, and returns when none is left. Throws an error if one survives
- * SIGKILL.
+ * Ends all servers that have the given program name and argument, and returns when none is left. Throws an
+ * error if one survives SIGKILL.
  */
 export async function endOrphans(options: EndOptions): Promise<void> {
   for (const pid of await findServers(options.mark)) {
@@ -71,7 +71,7 @@ async function findServers(mark: ServerMark): Promise<number[]> {
   return found.flat();
 }
 
-/** Returns whether a process id belongs to a running server that matches the mark at this moment. */
+/** Returns whether a process id currently belongs to a server with the given program name and argument. */
 async function isServer(pid: number, mark: ServerMark): Promise<boolean> {
   if (process.platform !== 'linux') return (await findServers(mark)).includes(pid);
   const [program = '', ...args] = await commandLine(pid);

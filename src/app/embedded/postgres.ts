@@ -79,8 +79,8 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
     launch: async () => {
       await endOrphans({ mark, ...stopping });
       await removeStrangersPid(data);
-      // The port is fixed once the URL has been returned. Before that, a port taken by another process is
-      // replaced.
+      // Once the URL has been returned, the port is fixed. Before that, another port is chosen if a process
+      // already has this one.
       if (!answered) port = await keptPort(join(folder, 'port'));
       const settings = { ...SETTINGS, ...compression, port };
       const args = ['-D', data, ...Object.entries(settings).flatMap(([k, v]) => ['-c', `${k}=${v}`])];

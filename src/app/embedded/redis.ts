@@ -57,8 +57,8 @@ export async function startRedisServer(
     ...stopping,
     launch: async () => {
       await endOrphans({ mark, ...stopping });
-      // The port is fixed once the URL has been returned. Before that, a port taken by another process is
-      // replaced.
+      // Once the URL has been returned, the port is fixed. Before that, another port is chosen if a process
+      // already has this one.
       if (!answered) port = await keptPort(join(folder, 'port'));
       const more = settings === undefined ? '' : await settings();
       await writeFileAtomic(configFile, configuration({ folder, port, password }) + more);

@@ -100,7 +100,8 @@ export async function formCluster(options: EmbeddedOptions, urls: readonly strin
   const deadline = performance.now() + FORMED_WITHIN_MS;
   const everywhere = async (text: string, ...question: string[]): Promise<void> => {
     for (let i = 0; i < urls.length; ) {
-      // A server that is being restarted does not answer.
+      // A server that is being restarted does not answer, so its error is ignored and the question is
+      // repeated.
       if ((await ask(i, ...question).catch(() => '')).includes(text)) i++;
       else if (performance.now() < deadline) await delay(POLL_MS);
       else

@@ -7,7 +7,7 @@ export interface EmbeddedOptions {
   cacheDir: string;
   /** Shows a line to the person who waits for the start. */
   progress: (line: string) => void;
-  /** Writes a line to the log when the server dies, is back, or had to be killed. */
+  /** Writes a line to the log when the server dies, is running again, or had to be killed. */
   onEvent: (line: string) => void;
 }
 

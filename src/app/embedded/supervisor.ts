@@ -34,7 +34,7 @@ export interface SupervisorOptions {
   /** Signals sent in turn, each followed by the deadline, before SIGKILL. */
   stopSignals: readonly NodeJS.Signals[];
   stopDeadlineMs: number;
-  /** Writes a line to the log when the server dies, is back, or had to be killed. */
+  /** Writes a line to the log when the server dies, is running again, or had to be killed. */
   onEvent: (line: string) => void;
 }
 
@@ -77,9 +77,7 @@ class Keeper implements Supervisor {
   #loop: Promise<void> = Promise.resolve();
   #stopped: Promise<void> | undefined;
   readonly #deathWatch: DeathWatch;
-  /**
-   * Signals the server to end if this process ends without stop(), for example because of an uncaught error.
-   */
+  /** Makes the server end if this process ends without stop(), for example because of an uncaught error. */
   readonly #onProcessExit = () => this.#running?.child.kill(this.#options.stopSignals[0]);
 
   constructor(options: SupervisorOptions) {

@@ -14,7 +14,7 @@ export interface CellMetricsParts {
   readonly nodes: RedisNodes;
   readonly ownership: Pick<Ownership, 'cells'>;
   readonly totals: CommittedTotals;
-  /** Returns the cells that this worker was recently refused, or whose ledger it halted. */
+  /** Returns the cells that recently refused this worker, and the cells whose ledger it halted. */
   readonly unservedCells: () => readonly number[];
 }
 

@@ -10,7 +10,9 @@ export interface CommunalMetricsParts {
   readonly metrics: Metrics;
   readonly sql: Sql;
   readonly ownership: Pick<Ownership, 'cells'>;
-  /** Maximum number of games with their own series; the most recently played games are shown. */
+  /**
+   * Maximum number of games with their own time series. The metrics include the most recently played games.
+   */
   readonly gamesMax: number;
 }
 

@@ -112,7 +112,7 @@ function countRefunds(events: EventEmitter, metrics: Metrics): void {
   events.on('TicketRefunded', ({ result }) => counts[result]++);
 }
 
-/** Counts communal events with one series per tier and status: at most twenty. */
+/** Counts communal events with one time series per tier and status: at most twenty. */
 function countCommunalEvents(events: EventEmitter, metrics: Metrics): void {
   const series = new Map<string, { labels: { tier: number; status: string }; value: number }>();
   for (let tier = 1; tier <= TIERS_MAX; tier++)

@@ -15,7 +15,7 @@ import { singleFlight } from './scraped.js';
 
 export interface GameMetricsParts {
   readonly metrics: Metrics;
-  /** Maximum number of games with their own series. */
+  /** Maximum number of games with their own time series. */
   readonly gamesMax: number;
   readonly catalog: Pick<Catalog, 'game' | 'statistics'>;
   readonly keeper: Pick<BlockKeeper, 'depths'>;
@@ -24,12 +24,12 @@ export interface GameMetricsParts {
 }
 
 /**
- * RTP surprise, in nats, above which a game is shown before busier games. It is far below the threshold of an
- * alert.
+ * RTP surprise (how improbable the return of the game is), in nats, above which a game has priority over
+ * busier games. It is far below the threshold of an alert.
  */
 const SURPRISE_SHOWN = 10;
 
-/** Game with the values of its series. */
+/** A game with the values of its time series. */
 interface ShownGame {
   readonly depth: QueueDepth;
   readonly spins: number;
@@ -41,7 +41,7 @@ interface ShownGame {
   readonly table: BlackjackTable | undefined;
   /** RTP surprise of a slot game in nats; undefined for other kinds of game and before the first spin. */
   readonly surprise: number | undefined;
-  /** Rank of the game; the games with the highest ranks are shown. */
+  /** Rank of the game. The metrics include the games with the highest ranks. */
   readonly rank: number;
 }
 
@@ -56,7 +56,7 @@ function surpriseOf(
 
 /**
  * Registers the metrics of games. A worker may have thousands of games, and only a limited number get their
- * own series: first the games that need attention, then those with the most spins.
+ * own time series: first the games that need attention, then those with the most spins.
  */
 export function registerGameMetrics(parts: GameMetricsParts): void {
   const { metrics, gamesMax, catalog, keeper, ownership, totals } = parts;
@@ -73,7 +73,7 @@ export function registerGameMetrics(parts: GameMetricsParts): void {
     return { depth, spins, wageredUsd, paidUsd, statistics, surprise, rank, table: game?.table };
   };
   const shown = singleFlight(async () => {
-    // The depths of the queues are still known if Postgres does not answer.
+    // The depths of the queues come from Redis, so they are available even if Postgres does not answer.
     const booked = await totals.of(ownership.cells).catch(() => undefined);
     const games = keeper
       .depths()

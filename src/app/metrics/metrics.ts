@@ -19,8 +19,8 @@ const LAG_BUCKETS = [0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1, 2.5, 5, 15, 60, 30
 const BATCH_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 
 /**
- * Errors of spins that count against the error budget. Their series exist from the start, so that the first
- * error is visible as an increase.
+ * Errors of spins that count against the error budget. Their time series exist from the start, so that the
+ * first error is visible as an increase.
  */
 const SPIN_FAILURES = [
   ERRORS.spinInProgress,
@@ -246,7 +246,7 @@ export class Metrics {
     this.#register(new Scraped(name, help, 'counter', () => [{ labels: {}, value: read() }]));
   }
 
-  /** Registers a counter with labels whose series are read at each scrape. */
+  /** Registers a counter with labels, whose time series are read at each scrape. */
   counters(name: string, help: string, read: () => Sample[]): void {
     this.#register(new Scraped(name, help, 'counter', read));
   }
@@ -261,8 +261,8 @@ export class Metrics {
   }
 
   /**
-   * Registers a gauge with one label whose series are read at each scrape. The gauge has no series if a store
-   * does not answer in time.
+   * Registers a gauge with one label, whose time series are read at each scrape. The gauge has no time series
+   * if a store does not answer in time.
    */
   gaugeBy(name: string, help: string, label: string, read: Series): void {
     this.#by('gauge', name, help, label, read);
@@ -274,8 +274,8 @@ export class Metrics {
   }
 
   /**
-   * Registers a counter with one label whose series are read at each scrape. The counter has no series if a
-   * store does not answer in time.
+   * Registers a counter with one label, whose time series are read at each scrape. The counter has no time
+   * series if a store does not answer in time.
    */
   counterBy(name: string, help: string, label: string, read: Series): void {
     this.#by('counter', name, help, label, read);

@@ -1,4 +1,7 @@
-/** Counts the copies outside both stores that vanish while a worker runs. */
+/**
+ * Counts how often a copy of the progress outside both stores (such as the position file) vanishes while a
+ * worker runs.
+ */
 import type { EventEmitter } from '../../engine/processEvents.js';
 import { COPY_SETTINGS } from '../../engine/recovery/outsideCopies.store.js';
 import type { Metrics } from './metrics.js';

@@ -1,14 +1,17 @@
 /**
- * Counts requests and errors by partner. Of thousands of partners only the busiest have their own series; all
- * others share one.
+ * Counts requests and errors by partner. Of thousands of partners only the busiest have their own time
+ * series; all other partners share one.
  */
 import type { Sample } from './scraped.js';
 
-/** Number of partners shown by requests, and number of partners shown by errors. */
+/**
+ * Number of partners with their own time series because of their requests, and number because of their
+ * errors.
+ */
 const SHOWN = 10;
 /** Interval between two rankings, in ms. A new ranking at each scrape would cause gaps in the graphs. */
 const RANKED_FOR_MS = 60_000;
-/** Label of the series of all partners that are not shown. */
+/** Label of the shared time series of all other partners. */
 const OTHERS = 'other';
 
 interface Count {
@@ -18,7 +21,7 @@ interface Count {
   /** Requests and errors at the last ranking. */
   rankedRequests: number;
   rankedErrors: number;
-  /** Requests and errors when they were last added to a series. */
+  /** Requests and errors when they were last added to a time series. */
   addedRequests: number;
   addedErrors: number;
 }
@@ -34,9 +37,9 @@ interface PartnerFigures extends Readonly<Totals> {
 }
 
 /**
- * Request and error counts of all partners. Each request is counted in exactly one series: that of its
- * partner while the partner is shown, otherwise that of the others. So a series never decreases, and the sum
- * of all series is the number of all requests.
+ * Request and error counts of all partners. Each request is counted in exactly one time series: that of its
+ * partner if there is one at the time, otherwise the shared one. So no time series ever decreases, and their
+ * sum is the number of all requests.
  */
 export class PartnerTraffic {
   readonly #counts = new Map<number, Count>();
@@ -68,8 +71,8 @@ export class PartnerTraffic {
   samples(of: keyof Totals, nowMs = performance.now()): Sample[] {
     if (this.#rankedAtMs === Number.NEGATIVE_INFINITY) this.#rank(nowMs);
     this.#add();
-    // Requests counted until now belong to the partners shown until now, so they are added before the new
-    // ranking.
+    // The requests counted so far belong to the time series that exist now, so they are added to these before
+    // the partners are ranked again.
     if (nowMs - this.#rankedAtMs >= RANKED_FOR_MS) this.#rank(nowMs);
     const shown = [...this.#shown].map(([partner, totals]) => ({ labels: { partner }, value: totals[of] }));
     return [...shown, { labels: { partner: OTHERS }, value: this.#others[of] }];
@@ -107,7 +110,7 @@ export class PartnerTraffic {
     }
   }
 
-  /** Shows the partners with the highest counts since the last ranking. */
+  /** Gives time series to the partners with the highest counts since the last ranking. */
   #rank(nowMs: number): void {
     const top = this.#top(
       ({ requests, rankedRequests }) => requests - rankedRequests,

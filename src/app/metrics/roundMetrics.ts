@@ -12,7 +12,7 @@ export interface RoundMetricsParts {
   readonly metrics: Metrics;
   readonly events: EventEmitter;
   readonly sql: Sql;
-  /** Maximum number of games with their own series. */
+  /** Maximum number of games with their own time series. */
   readonly gamesMax: number;
   readonly ownership: { readonly cells: readonly number[] };
 }

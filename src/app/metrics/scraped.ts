@@ -26,7 +26,7 @@ export class Scraped {
   }
 }
 
-/** Returns pairs of label value and metric value. A series without a metric value is omitted. */
+/** Returns pairs of label value and metric value. A label value without a metric value is omitted. */
 export type Series = () => Promise<[string | number, number | undefined][]>;
 
 /**

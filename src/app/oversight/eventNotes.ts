@@ -1,8 +1,8 @@
 /**
  * Writes system events to the audit log: starts and stops, refused cells, volatile stores, refused operators.
- * Frequent events (caused by strangers or repeated attempts) are written at once the first time. After that,
- * one entry per minute, type and subject has their count. No caller waits for an entry; a failed write is
- * retried later.
+ * A frequent event (caused by strangers or repeated attempts) is written at once the first time. After that,
+ * one entry per minute, type and subject contains the number of events. No caller waits for an entry; a
+ * failed write is retried later.
  */
 import type { AuditAction } from '../../domain/significantEvents.js';
 import type { EventEmitter } from '../../engine/processEvents.js';

@@ -1,8 +1,8 @@
 /**
- * Checks that the running program is the built one. Its files are compared with `manifest.sha256`, and the
- * scripts loaded into Redis with the files of lua/. The program itself is checked before anything is dealt,
- * the installed packages within a minute, and everything daily at 03:30 UTC (PROGRAM_CHECK_CRON;
- * docs/operations.md, "The program check").
+ * Checks that the running program is the built program. Its files are compared with `manifest.sha256`, and
+ * the scripts loaded into Redis with the files of lua/. The program itself is checked before anything is
+ * dealt, and the installed packages within a minute. Both are checked again daily at 03:30 UTC
+ * (PROGRAM_CHECK_CRON; docs/operations.md, "The program check").
  */
 import { setImmediate } from 'node:timers/promises';
 import { MANIFEST, type ProgramFound, type ProgramPart } from '../../../workers/checkProgram.js';
@@ -39,7 +39,7 @@ export interface ProgramCheckerOptions {
   readonly cron: string;
   /** Delay between the start and the check of the packages, in ms: at most a minute. */
   readonly packagesAfterMs: number;
-  /** Reaction to differing files: with `stop` the process deals nothing. */
+  /** Reaction to differing files: with `stop` the process deals no outcomes. */
   readonly onChanged: 'alert' | 'stop';
   readonly operatorEmail: string | undefined;
   /** Returns the current time in ms since the epoch. */
@@ -94,7 +94,8 @@ export class ProgramChecker extends PeriodicService {
   }
 
   /**
-   * Reason, for people, why nothing may be dealt; undefined if dealing is allowed or an alert is sufficient.
+   * Reason, as text for people, why nothing may be dealt. Undefined if dealing is allowed, also if
+   * differences only cause an alert.
    */
   get problem(): string | undefined {
     if (this.#options.onChanged !== 'stop' || this.verified !== 0) return undefined;

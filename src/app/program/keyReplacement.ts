@@ -33,7 +33,7 @@ export class KeyReplacement extends PeriodicService {
   readonly #options: KeyReplacementOptions;
   readonly #keys: SealingKeys;
   /**
-   * Running processes that seal with another key, as last reported; undefined if nothing sealed by them is
+   * Running processes that seal with another key, as last reported. Undefined if nothing that they sealed is
    * left.
    */
   #others: string | undefined;

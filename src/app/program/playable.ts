@@ -6,8 +6,8 @@ const PLAYABLE_WITHIN_MS = 5000;
 const SERVED_WITHIN_MS = 6000;
 
 /**
- * Waits until every cell can be dealt from. Cells of a killed worker stay leased for a few seconds. A rebuild
- * may take longer than the timeout; the start then continues, and /readyz reports the state.
+ * Waits until outcomes can be dealt from every cell. Cells of a killed worker stay leased for a few seconds.
+ * If a rebuild takes longer than the timeout, the start continues, and /readyz reports the state.
  */
 export async function untilServed(nodes: RedisNodes, catalog: Catalog): Promise<void> {
   const deadline = performance.now() + SERVED_WITHIN_MS;

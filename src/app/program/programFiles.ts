@@ -46,7 +46,8 @@ const checkFilesOf =
 export function beginProgramCheck(config: Config): (parts: Parts) => Promise<ProgramChecker> {
   const checkFiles = checkFilesOf(config);
   const first = checkFiles('program');
-  // A failed check is ignored here. If the start fails meanwhile, it reports its own error.
+  // An error of the check is ignored here, because a start that fails meanwhile reports its own error.
+  // Otherwise the error is thrown when the result is read.
   first.catch(() => {});
   return async ({ log, roles, now, sql, nodes, events, services }) => {
     const { version, PROGRAM_CHANGED: onChanged, REDIS_URL, DATABASE_URL } = config;

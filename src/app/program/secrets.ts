@@ -1,6 +1,6 @@
 /**
- * Secrets given to this process in its settings, which must not appear in a log line. Secrets issued by the
- * service are recognized by their format instead.
+ * Collects the secrets in the settings of this process, which must not appear in a log line. Secrets issued
+ * by the service are recognized by their format instead.
  */
 
 import { seedsOf } from '../../domain/storeUrl.js';

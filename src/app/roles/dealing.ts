@@ -1,4 +1,7 @@
-/** Connects the front end to the cells: commands, the wait for the ledger behind them, and adjustments. */
+/**
+ * Connects the front end to the cells: their commands, the wait for the ledger after a command, and
+ * adjustments of balances.
+ */
 
 import type { CellServices } from '../../api/server/services.js';
 import type { SpinIds } from '../../domain/spinId.js';
@@ -68,8 +71,8 @@ interface Answered {
 }
 
 /**
- * Opens the records of answered spins. If Redis may lose acknowledged data, they are not kept, because that
- * setup accepts such losses.
+ * Opens the records of answered spins. They are not kept with a Redis that may lose acknowledged data,
+ * because that configuration accepts such losses.
  */
 async function openAnswered({
   config,
@@ -144,7 +147,7 @@ function strangeMessages(log: RoleParts['log']): (error: Error) => void {
   };
 }
 
-/** Opens the replicated script calls of ACK=replica, which wait for the replicas, and counts them. */
+/** Opens the script calls of ACK=replica, which wait until the replicas have the data, and counts them. */
 function openReplication({ nodes, scripts, metrics }: RoleParts): ReplicatedScripts {
   const counts = { acknowledged: 0, late: 0 };
   metrics.counters(
@@ -186,8 +189,8 @@ function openObserver({ metrics, events, log }: RoleParts, answered: Answered | 
 
 /**
  * Connects the stages of a spin in order (src/engine/cells/spinPath.ts).
- * @param isVolatile returns whether the Redis of a cell may lose acknowledged data and is therefore not
- * served from
+ * @param isVolatile returns whether the Redis of a cell may lose acknowledged data, so that the cell must not
+ * be served
  */
 export async function openDealing(
   parts: RoleParts,

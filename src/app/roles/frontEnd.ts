@@ -41,7 +41,9 @@ import { openRedrawing } from './openRedrawing.js';
 import { playedRounds } from './openRounds.js';
 import type { RoleParts } from './parts.js';
 
-/** Opens the version of the partner API, which is informed of its announced end while it is served. */
+/**
+ * Opens the version of the partner API. An announced end of the version takes effect while the process runs.
+ */
 async function serveVersion({ world, catalog, events, services, store }: RoleParts): Promise<ServedVersion> {
   const version = new ServedVersion(PARTNER_VERSION, world.now);
   const learnEnd = (): void => version.learn(catalog.versionEnd(version.name));
@@ -51,7 +53,7 @@ async function serveVersion({ world, catalog, events, services, store }: RolePar
   return version;
 }
 
-/** Watches the durability of the nodes, and of the replicas that calls wait for. */
+/** Watches whether the Redis nodes, and the replicas that calls wait for, keep data durably. */
 async function watchDurability({ services, nodes, events }: RoleParts): Promise<void> {
   const volatile = (): string[] => nodes.all.flatMap(({ durability }) => durability.volatile);
   const volatileReplicas = (): string[] => nodes.all.flatMap((node) => node.volatileReplicas);
@@ -63,7 +65,7 @@ async function watchDurability({ services, nodes, events }: RoleParts): Promise<
   );
 }
 
-/** Returns whether a store of a cell may lose acknowledged data and is therefore not served from. */
+/** Returns whether a store of a cell may lose acknowledged data, so that the cell must not be served. */
 const isVolatile = ({ config, nodes, postgresDurability }: RoleParts, cell: number): boolean =>
   (nodes.of(cell).durability.volatile.length > 0 && !config.allowVolatileRedis) ||
   (postgresDurability.volatile.length > 0 && !config.allowVolatilePostgres);
@@ -134,7 +136,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
   return server.port;
 }
 
-/** @param unserved returns the volatile stores that are not served from */
+/** @param unserved returns the volatile stores because of which cells are not served */
 const processOf = (
   parts: RoleParts,
   requestLog: RequestLog,

@@ -1,4 +1,6 @@
-/** Draws removed outcomes again for requests of their proofs. */
+/**
+ * Draws outcomes again from their seed if they were removed from Postgres and a request asks for their proof.
+ */
 import { join } from 'node:path';
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import { Redrawing } from '../../engine/blocks/redrawing.js';

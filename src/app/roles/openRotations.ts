@@ -6,7 +6,7 @@ import { workerCells } from './workerCells.js';
 
 export function openRotations(parts: RoleParts): Pick<KeeperOptions, 'finishRotation'> {
   const { ownStore, config } = parts;
-  // A rotation waits for its void in the ledger itself, so these commands need no confirmation.
+  // The rotation itself waits until the ledger has its void, so these commands need no confirmation.
   const cells = workerCells(parts, { confirmed: async () => true, isStalled: () => false });
   return {
     finishRotation: (gameId) => finishRotation(cells, ownStore.rotations, gameId, config.SPIN_DEADLINE_MS),

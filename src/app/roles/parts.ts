@@ -30,7 +30,7 @@ export interface RoleParts {
   readonly config: Config;
   readonly log: Logger;
   readonly world: World;
-  /** All running services. A role adds its own. */
+  /** All running services. A role adds its own services. */
   readonly services: ServiceGroup;
   readonly events: EventEmitter;
   readonly metrics: Metrics;

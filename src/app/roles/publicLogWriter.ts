@@ -36,7 +36,7 @@ function signersIn(texts: readonly string[], origin: string, from: string): Sign
       const signer = parseSignerKey(text.trim());
       if (signer.name === origin && signer.algorithm === 'log') return signer;
     } catch {
-      // The error below the loop reports an invalid key without revealing its text.
+      // The error thrown after the loop reports an invalid key without revealing its text.
     }
     throw new SetupError(`${from} must contain signer keys with the name ${origin}, the origin of the log`);
   });
@@ -127,7 +127,7 @@ export interface OpenedLog {
   readonly copies: LogCopies;
   /** True if a block is loaded only after enough witnesses have cosigned its entry. */
   readonly hasQuorum: boolean;
-  /** Returns the reason why nothing may be dealt yet, or undefined. */
+  /** Returns the reason why nothing may be dealt yet. Undefined if dealing is allowed. */
   readonly problem: () => string | undefined;
 }
 

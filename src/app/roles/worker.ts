@@ -56,7 +56,9 @@ const ATTEMPT_TIME_LIMIT_MS = 15_000;
  */
 const RESERVE_WITH_QUORUM_S = 60;
 const RESERVE_S = 4;
-/** Number of blocks of a game that wait for one quorum: outcomes for a minute at two seconds a block. */
+/**
+ * Maximum number of blocks of a game that wait for one quorum: outcomes for a minute at two seconds a block.
+ */
 const BLOCKS_AT_ONCE = 32;
 /**
  * Maximum number of background connections for replenishing games. The remaining ones renew leases and
@@ -101,7 +103,10 @@ function openSegmentRelease(
   });
 }
 
-/** Subscribes the keeper to announcements of blocks that scripts have dealt to their end. */
+/**
+ * Makes the service that replenishes queues react to announcements that scripts have dealt a block to its
+ * end.
+ */
 async function listenToDealt(
   { nodes, metrics, events, services }: RoleParts,
   ownership: Ownership,
@@ -153,8 +158,8 @@ function openTidying(
 }
 
 /**
- * Opens the position file outside both stores (POSITION_FILE). Without that setting, the worker deals nothing
- * while Postgres has a position file on record.
+ * Opens the position file outside both stores (POSITION_FILE). If Postgres has a position file on record and
+ * the setting is missing, the worker deals nothing.
  */
 async function openPosition(
   parts: RoleParts,

@@ -16,7 +16,7 @@ import { type Call, note, type OperatorCommands, type Schemas } from './call.js'
 const INDEX = 'index.json';
 const PAGE = 100;
 const EVENTS_PAGE = 100;
-/** Maximum number of days of a game's judgements that the API returns. */
+/** Maximum number of days for which the API returns the judgements of a game's return. */
 const HISTORY_DAYS_MAX = 400;
 
 /** Range of UTC days, both inclusive. */
@@ -145,14 +145,17 @@ async function* gamesReport(client: OperatorClient, { from, to }: Range): Rows {
     const { rows, nextCursor, ...head } = (await bodyOf(
       client.GET('/reports/games', { params: { query } }),
     )) as Schemas['GamesReport'];
-    // The totals of all games are the first row of the file.
+    // The first row of the file contains the totals of all games.
     if (cursor === null) yield head;
     yield* rows;
     cursor = nextCursor;
   } while (cursor !== null);
 }
 
-/** Yields the liability at the end of the last day, or the current one if that day is not over. */
+/**
+ * Yields the liability at the end of the last day of the report, or the current liability if that day is not
+ * over.
+ */
 async function* liability(client: OperatorClient, { to }: Range): Rows {
   const query = to < new Date().toISOString().slice(0, 10) ? { date: to } : {};
   yield (await bodyOf(client.GET('/reports/liability', { params: { query } }))) as Schemas['LiabilityReport'];
@@ -184,7 +187,7 @@ const games = (client: OperatorClient) =>
     ({ gameConfigId }) => gameConfigId,
   );
 
-/** Yields the current windows and the daily judgements of each slot game's return. */
+/** Yields the return of each slot game: in its current windows, and as judged on each day. */
 async function* returns(client: OperatorClient, { from, to }: Range): Rows {
   const days = Math.ceil((Date.now() - Date.parse(`${from}T00:00:00Z`)) / DAY_MS);
   const query = { days: Math.max(1, Math.min(HISTORY_DAYS_MAX, days)) };
@@ -207,8 +210,8 @@ function reviews(client: OperatorClient): Rows {
 }
 
 /**
- * Yields the newest revision of each settlement report of the days, with its hashes and the checkpoint of the
- * public log that it refers to.
+ * Yields the newest revision of each settlement report of the days. It contains the report's hashes and the
+ * checkpoint of the public log that the report refers to.
  */
 async function* settlements(client: OperatorClient, { from, to }: Range): Rows {
   for (let page = 1; ; page++) {

@@ -1,4 +1,4 @@
-/** Moves partners to other cells over the operator API and waits for the moves to finish. */
+/** Moves partners to other cells by calls of the operator API, and waits for the moves to finish. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { bodyOf, type OperatorClient } from '../../api/client/apiClients.js';
 import { lineOf } from '../../platform/secretsInLogs.js';

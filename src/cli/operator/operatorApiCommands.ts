@@ -1,6 +1,6 @@
 /**
- * Declares all commands over the operator API, in the order of the help. Each command is one request, whose
- * answer is printed for people or as JSON.
+ * Declares all commands over the operator API, in the order of the help. Each command sends one request and
+ * prints the response as text for people or as JSON.
  */
 import type { Command } from 'commander';
 import { addApiVersionCommands } from './apiVersionCommands.js';

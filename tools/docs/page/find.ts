@@ -78,7 +78,7 @@ export class Finder {
   }
 }
 
-/** Returns the position of the first word that is not before the given word. */
+/** Returns the position of the first word in the sorted list that is not before the given word. */
 function lowerBound(words: readonly string[], word: string): number {
   let low = 0;
   let high = words.length;

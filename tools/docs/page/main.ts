@@ -24,7 +24,7 @@ function openCopy(): void {
     button.addEventListener('click', async () => {
       const text = (block.textContent ?? '').replace(/\n$/, '');
       let isCopied = true;
-      // Browsers provide the clipboard API only on secure addresses.
+      // Browsers provide the clipboard API only on secure addresses (HTTPS or localhost).
       if (navigator.clipboard) await navigator.clipboard.writeText(text).catch(() => (isCopied = false));
       else isCopied = copiedBySelection(block);
       button.textContent = isCopied ? 'Copied' : 'Select and copy';
@@ -73,6 +73,6 @@ openAnchors();
 openMenu();
 openSearch(document.querySelector('#site-search')!);
 openTries();
-// The inserted elements have moved the section that the address names, so the page scrolls to it again.
+// The inserted elements have moved the section that the URL names, so the page scrolls to it again.
 if (location.hash.length > 1)
   document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();

@@ -41,7 +41,8 @@ function openGroup(group: HTMLElement, number: number): void {
     panel.setAttribute('role', 'tabpanel');
     panel.setAttribute('aria-labelledby', tab.id);
     tab.addEventListener('click', () => {
-      // Groups above may change their height, so the page scrolls to keep the tab under the pointer.
+      // Other groups of tabs above may change their height, so the page scrolls to keep the clicked tab under
+      // the pointer.
       const top = tab.getBoundingClientRect().top;
       choose(panel.dataset.tab!);
       scrollBy(0, tab.getBoundingClientRect().top - top);
