@@ -109,7 +109,7 @@ const wholeProjects = [
 export default defineConfig({
   test: {
     sequence: { sequencer: LongestFirst },
-    // The stores of the run are stopped in order, which takes time.
+    // Time limit for the stop of the stores at the end of the run, because they end in order.
     teardownTimeout: 60_000,
     projects: [
       {
@@ -138,8 +138,8 @@ export default defineConfig({
           name: 'faults',
           include: FAULTS,
           exclude: [...configDefaults.exclude, UNIT],
-          // These tests break what they started themselves. More concurrent tests would wait for each other's
-          // cores.
+          // Tests that stop or break only processes that they started themselves. More concurrent tests would
+          // wait for each other's cores.
           maxWorkers: 3,
           sequence: { groupOrder: 2 },
         },

@@ -1,4 +1,4 @@
-/** An installed Postgres that archives its log, with backup and restore by the commands of docs/backup.md. */
+/** An installed Postgres that archives its WAL, with backup and restore by the commands of docs/backup.md. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { accessSync, constants, readFileSync } from 'node:fs';
@@ -32,7 +32,7 @@ function programs(): string | undefined {
   return [...USUAL_FOLDERS, ...(process.env.PATH ?? '').split(delimiter)].find(has);
 }
 
-/** Returns the reason why no such server can run here, or undefined if it can. */
+/** Returns the reason why no such Postgres can run here, or undefined if it can. */
 export const archivedPostgresMissing = (): string | undefined =>
   programs() === undefined ? `no folder in PATH has ${TOOLS.join(', ')}` : undefined;
 
@@ -110,14 +110,14 @@ export class ArchivedPostgres {
     this.#pid = undefined;
   }
 
-  /** Makes a dump, and a base backup that the archive continues. Both replace earlier ones. */
+  /** Makes a dump, and a base backup with which the archived WAL continues. Both replace earlier ones. */
   async backUp(): Promise<void> {
     await this.#run('rm -rf /backup/base /backup/spindle.dump');
     await this.#run(PAGE.dump());
     await this.#run(PAGE.baseBackup());
   }
 
-  /** Archives the log written so far, as `archive_timeout` does. */
+  /** Archives the WAL written so far, as `archive_timeout` does. */
   async archive(): Promise<void> {
     const [row] = await this.#query('SELECT pg_walfile_name(pg_switch_wal()) AS file');
     await until(
@@ -128,13 +128,15 @@ export class ArchivedPostgres {
     );
   }
 
-  /** Replaces a stopped server with a new one, restored from the base backup and the whole archive. */
+  /** Replaces a stopped server with a new one, restored from the base backup and the whole archived WAL. */
   async restoreFromArchive(): Promise<void> {
     await this.#run(PAGE.restoreBaseBackup());
     await this.#isStarted();
   }
 
-  /** Restores the base backup with an empty archive, so everything written since the base backup is lost. */
+  /**
+   * Restores the base backup without the archived WAL, so everything written since the base backup is lost.
+   */
   async restoreBaseBackup(): Promise<void> {
     await this.#run('rm -rf /archive && mkdir /archive');
     await this.restoreFromArchive();
@@ -147,12 +149,15 @@ export class ArchivedPostgres {
     await this.#run(PAGE.restoreDump());
   }
 
-  /** Replaces the folders of the page with those of this server. */
+  /** Replaces the folder names of docs/backup.md with the folders of this server. */
   #here(text: string): string {
     return text.replace(/\/(backup|archive)/g, `${this.#folder}/$1`);
   }
 
-  /** Runs a command of the page or of a test in a shell. @throws Error with the output */
+  /**
+   * Runs a command of docs/backup.md or of a test in a shell.
+   * @throws Error with the output
+   */
   async #run(command: string): Promise<void> {
     // The output goes to a file, because a started server keeps it open and a pipe would never end.
     const outFile = join(this.#folder, 'commands.log');
@@ -192,8 +197,8 @@ export class ArchivedPostgres {
 }
 
 /**
- * The server as a store that is restarted when it dies.
- * @returns a function that starts the server, or takes over one that was started meanwhile
+ * Makes the server a store that is restarted when it dies.
+ * @returns a function that starts the server, or uses a server that was started meanwhile
  */
 export function supervised(server: ArchivedPostgres): () => Promise<EmbeddedStore> {
   return async () => {

@@ -34,11 +34,11 @@ const KINDS_DEALT = [ENTRY_KINDS.spin.code, ENTRY_KINDS.roundDeal.code].join();
 class Drill {
   /** The answer to each requestId of a spin or ticket. */
   readonly answers = new Map<string, { readonly gameId: number; readonly text: string }>();
-  /** Finished rounds by id, as they were shown at their end. */
+  /** Finished rounds by id, with the state that was shown at their end. */
   readonly rounds = new Map<string, { readonly phase: string; readonly text: string }>();
   /**
-   * The ledger entry of every outcome, ticket and shoe that was shown, by the seed of its block and its
-   * place.
+   * The ledger entry of every outcome, ticket and shoe that a response contained, by the seed of its block
+   * and its position in the block.
    */
   readonly #shown = new Map<string, string>();
   service!: ServerProcess;
@@ -125,7 +125,8 @@ class Drill {
   }
 
   /**
-   * Checks that no place of a block belongs to two ledger entries, including entries that a restore has lost.
+   * Checks that no position in a block belongs to two ledger entries, including entries that a restore has
+   * lost.
    */
   async nothingIsDealtAgain(): Promise<void> {
     const dealt = await this.query<{ place: string; id: string }>(`
@@ -171,7 +172,7 @@ const say = (line: string): void => void process.stdout.write(`${line}\n`);
 async function drill(): Promise<void> {
   const stores = await ownStores();
   cleanup.add(() => stores.drop());
-  // The embedded stores close their folder to others, and this server runs as another user, so it gets a
+  // Other users can't enter the folder of the embedded stores. This server runs as another user, so it gets a
   // folder of its own.
   const folder = await mkdtemp(join(tmpdir(), 'spindle-drill-'));
   await chmod(folder, 0o755);
@@ -220,8 +221,8 @@ async function redisIsLost(it: Drill): Promise<void> {
 }
 
 /**
- * Restores Postgres in several ways. @param openId a round that is open in the backup and was completed after
- * it
+ * Restores Postgres in several ways.
+ * @param openId a round that is open in the backup, and that was completed after the backup
  */
 async function postgresIsLost(it: Drill, openId: string): Promise<void> {
   const { stores, postgres: server } = it;

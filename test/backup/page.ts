@@ -1,12 +1,12 @@
 /**
- * Reads the commands of docs/backup.md, so that the drill and the chaos runs execute exactly what the page
- * says.
+ * Reads the commands of docs/backup.md, so that the backup drill and the chaos runs execute exactly what the
+ * page says.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT } from '../support/root.js';
 
-/** Returns the lines of the shell blocks of the page, without comments behind a command. */
+/** Returns the lines of the shell blocks of docs/backup.md, without the comments that follow a command. */
 function shellBlocks(): string[][] {
   const text = readFileSync(join(ROOT, 'docs', 'backup.md'), 'utf8');
   return [...text.matchAll(/^```sh\n(.*?)^```/gms)].map(([, block]) =>
@@ -37,7 +37,7 @@ function below(comment: string): string {
   throw new Error(`docs/backup.md has no step «${comment}»`);
 }
 
-/** Returns the settings of a server whose log is archived. */
+/** Returns the settings of a Postgres server whose WAL is archived. */
 function archiveSettings(): string {
   const text = readFileSync(join(ROOT, 'docs', 'backup.md'), 'utf8');
   const [, settings] = /^```ini\n(.*?)^```/ms.exec(text) ?? [];

@@ -1,4 +1,4 @@
-/** Tests that docs/backup.md contains the commands that the drill and the chaos runs read from it. */
+/** Tests that docs/backup.md contains the commands that the backup drill and the chaos runs read from it. */
 import { expect, test } from 'vitest';
 import { PAGE } from './page.js';
 

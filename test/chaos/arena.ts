@@ -8,7 +8,7 @@ import { type Acknowledgement, Fleet } from './services.js';
 export interface Arena extends Omit<RunFolder, 'cleanup'> {
   readonly fleet: Fleet;
   readonly api: Api;
-  /** Undefined if Postgres is the embedded server. */
+  /** The Postgres with an archived WAL. Undefined if Postgres is the embedded server. */
   readonly archived: ArchivedPostgres | undefined;
   /** Service processes that ended unexpectedly since this list was last emptied. */
   readonly crashes: string[];
@@ -16,7 +16,8 @@ export interface Arena extends Omit<RunFolder, 'cleanup'> {
 
 /**
  * Starts the stores and the service.
- * @param cleanup ends everything that {@link Arena.close} does not, and keeps the folder if `keep` is set.
+ * @param cleanup ends everything that {@link Arena.close} does not end, and keeps the folder if `keep` is
+ * set.
  * @param settings further settings of the service processes
  * @param isBackedUp true to use an installed Postgres with an archived WAL
  */

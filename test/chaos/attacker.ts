@@ -15,8 +15,8 @@ export interface AttackOrder {
   /** Source address in the loopback network. Default 127.0.0.1. */
   readonly from?: string;
   /**
-   * Port on which the attacker answers clients: first with a few bytes, and without an end after the order to
-   * stream.
+   * Port on which the attacker answers clients. The answers have a few bytes at first, and are endless after
+   * the order to stream.
    */
   readonly streamsOn?: number;
   /**
@@ -36,7 +36,7 @@ export interface AttackReport {
   readonly answers: Readonly<Record<string, number>>;
   readonly connectionsOpened: number;
   readonly cpuSeconds: number;
-  /** Number of answers that were begun on the streaming port. `streamedMb` is their total size. */
+  /** Number of endless answers that were begun. `streamedMb` is their total size. */
   readonly streams: number;
   readonly streamedMb: number;
 }
@@ -92,7 +92,7 @@ async function flood({ port, connections, from, flood }: AttackOrder): Promise<v
     // Requests that could not be sent within a second are dropped.
     budget = Math.min(perSecond, budget + ((nowMs - lastMs) * perSecond) / 1000);
     lastMs = nowMs;
-    // The connections take turns because the server closes a connection that is silent for 10 s.
+    // The connections are used in turn, because the server closes a connection that is silent for 10 s.
     for (; budget >= 1 && idle.length > 0; budget--) void ask(idle.shift()!);
   }
 }

@@ -56,7 +56,7 @@ export async function addPot(
 /**
  * Spins for each player who must still be notified of shares, on games without a communal progressive, until
  * every player is notified.
- * @returns the number of shares that are left at the end of the time
+ * @returns the number of shares of which no player was notified in time
  */
 export async function tellAll(
   stores: OwnStores,
@@ -109,7 +109,7 @@ export async function judgeBonuses(
   }
 }
 
-/** Compares shares with ledger entries, events and budgets. */
+/** Compares the shares with the ledger entries, the events and the budgets. */
 async function wrongSums(sql: Sql): Promise<string[]> {
   const entries = await sql<{ entry_id: bigint }[]>`
     SELECT entry_id FROM communal_shares AS s FULL JOIN (SELECT * FROM ledger WHERE kind = 4) AS l USING (entry_id)

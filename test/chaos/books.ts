@@ -39,19 +39,19 @@ interface Booked {
 export interface Findings {
   /** Spins that were answered with 200 and are missing or different in the ledger. */
   lost: string[];
-  /** Outcomes that were dealt twice, and request ids with more than one row. */
+  /** Outcomes that were dealt twice, and request ids with more than one row in the ledger. */
   twice: string[];
   /** Outcome indices that are neither committed nor voided. */
   missing: string[];
   other: string[];
-  /** Numbers of spins in doubt that the ledger has zero times, once, or more often. */
+  /** Numbers of spins in doubt (without an answer) that the ledger has zero times, once, or more often. */
   unknowns: [none: number, one: number, more: number];
 }
 
 /** The state of a run before its stores are restored. */
 export interface RestoredKnown {
   /**
-   * All records of the run (`records`), and the records that are judged at the end of the round (`touched`).
+   * `records` are all records of the run. `touched` are the records that are checked at the end of the round.
    */
   readonly records: readonly SpinRecord[];
   readonly touched: readonly SpinRecord[];
@@ -91,7 +91,7 @@ export class Books {
   /** Spins without a requestId for which no record was found yet. */
   readonly #anonymous = new Map<bigint, Booked>();
 
-  /** Outcomes that were shown and that a restore removed from the ledger, as `game/index`. */
+  /** Outcomes that a client has seen and that a restore removed from the ledger, as `game/index`. */
   readonly #cut = new Set<string>();
 
   constructor(url: string) {
@@ -116,7 +116,7 @@ export class Books {
   /**
    * Reads the restored ledger from the beginning and compares it with the answers. Records of spins that the
    * restore may remove are treated as never sent.
-   * @param kept the newest entry of each cell that must have survived; undefined if all entries must
+   * @param kept the newest entry of each cell that must have survived; undefined if all entries must survive
    */
   async restored(
     { records, touched, shown }: RestoredKnown,
@@ -158,7 +158,7 @@ export class Books {
     return booked !== undefined && isFor(booked, record) && this.#isSame(booked, record);
   }
 
-  /** Rows without a requestId and without an answer must each belong to a spin in doubt. */
+  /** Every row without a requestId and without an answer must belong to a spin in doubt. */
   #settleAnonymous(records: readonly SpinRecord[], findings: Findings): void {
     const left = new Map<string, number>();
     for (const booked of this.#anonymous.values())
@@ -226,7 +226,7 @@ export class Books {
   }
 
   /**
-   * Adds a row to the chain of its player and to the maps by which it is found.
+   * Adds a row to the entries of its player and to the maps by which it is found.
    * @param ownShareMicros the player's own share of the bonus that the spin fired; the balance of the answer
    * includes it
    */
@@ -278,9 +278,7 @@ export class Books {
     }
   }
 
-  /**
-   * Checks that the indices of a game, committed or voided, follow each other without a gap or a repetition.
-   */
+  /** Checks that the committed and voided indices of a game form a sequence without a gap or a repetition. */
   #follow(gameId: number, ranges: [from: bigint, to: bigint][], findings: Findings): void {
     let next = this.#nextIndex.get(gameId) ?? 0n;
     for (const [from, to] of ranges.sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))) {
@@ -320,8 +318,8 @@ export class Books {
   }
 
   /**
-   * Returns how many of the unanswered requests took effect. A retry that was dealt as a new spin proves that
-   * none did.
+   * Returns how many of the unanswered requests took effect. If a retry was dealt as a new spin, none of them
+   * did.
    */
   #effectsOf(record: SpinRecord, requestId: string, booked: Booked | undefined): 0 | 1 | 2 {
     if (this.#repeated.has(keyOf(record.partnerId, requestId))) return 2;
@@ -364,7 +362,7 @@ export async function spinIdsOf(sql: postgres.Sql): Promise<SpinIds> {
   return new SpinIds(row!.spin_id_key);
 }
 
-/** Returns every committed outcome of slots, raffles and tables as `game/index`. */
+/** Returns every committed outcome of slots, raffles and blackjack tables as `game/index`. */
 export async function shownOutcomes(url: string): Promise<string[]> {
   const sql = postgres(url, { max: 1, onnotice: () => {}, connect_timeout: 10 });
   try {

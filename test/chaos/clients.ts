@@ -41,7 +41,7 @@ export class Clients {
   readonly #all: SpinRecord[] = [];
   /** Records with a requestId, which can be repeated. */
   #kept: SpinRecord[] = [];
-  /** Records that requests of this round concern, including retries of older spins. */
+  /** Records of the spins that were requested in this round, including retries of older spins. */
   #touched = new Set<SpinRecord>();
   readonly #closed = new Set<number>();
   #running: Promise<unknown> | undefined;
@@ -109,7 +109,7 @@ export class Clients {
 
   /**
    * Retries the spins in doubt that have a requestId, until each is dealt or the time is over.
-   * @returns the spins that were still not dealt
+   * @returns the spins that were not dealt in time
    */
   async resolve(records: readonly SpinRecord[], timeoutMs: number): Promise<SpinRecord[]> {
     const deadline = performance.now() + timeoutMs;
@@ -131,7 +131,7 @@ export class Clients {
     return failed;
   }
 
-  /** Marks games that deal no longer. Their undealt requests are not retried. */
+  /** Marks games that no longer deal. Their undealt requests are not retried. */
   close(gameIds: ReadonlySet<number>): void {
     for (const gameId of gameIds) this.#closed.add(gameId);
     this.#kept = this.#kept.filter(({ gameId, dealt }) => dealt !== undefined || !gameIds.has(gameId));
@@ -190,8 +190,8 @@ export class Clients {
   }
 
   /**
-   * Waits for the turn of the next request. The rate applies to all connections together, and missed requests
-   * are not made up for.
+   * Waits until the next request may be sent. The rate applies to all connections together, and missed
+   * requests are not made up for.
    */
   async #pace(): Promise<void> {
     const now = performance.now();
@@ -202,7 +202,7 @@ export class Clients {
   #choose(random: Random): SpinRecord {
     if (random.chance(REPLAY_SHARE) && this.#kept.length > 0) {
       const all = this.#kept;
-      // Replays of this round take the newest records, so that some requests are still in flight.
+      // Replays use the newest records of this round, so that some of these requests are still in flight.
       return random.chance(OLD_REPLAY_SHARE)
         ? random.pick(all)
         : all[Math.max(0, all.length - 1 - random.whole(0, 400))]!;
@@ -222,7 +222,10 @@ export class Clients {
     return record;
   }
 
-  /** @returns whether the record was known to be dealt before this request */
+  /**
+   * Begins a request of the record.
+   * @returns whether the record was known to be dealt before this request
+   */
   #begin(record: SpinRecord): boolean {
     record.open++;
     this.#touched.add(record);
@@ -239,8 +242,8 @@ export class Clients {
 }
 
 /**
- * Returns the answer. If it does not arrive in time or the connection ends, the result is undefined and the
- * connection is closed.
+ * Returns the answer to a request. If it does not arrive in time or the connection ends, the result is
+ * undefined and the connection is closed.
  */
 async function answerWithin(wire: Wire, bytes: Buffer, timeoutMs: number): Promise<WireAnswer | undefined> {
   const timer = setTimeout(() => wire.close(), timeoutMs);

@@ -42,7 +42,7 @@ const LEFT_SHARE = 0.1;
 interface Found {
   /** Acknowledged spins that the ledger lacks. */
   readonly lost: number;
-  /** Number of the lost spins that `lost_spins` names. */
+  /** Number of these lost spins that are recorded in `lost_spins`. */
   readonly written: number;
   readonly twice: number;
   readonly missing: number;
@@ -55,7 +55,7 @@ interface Result {
   readonly ok: number;
   readonly failed: number;
   readonly unknown: number;
-  /** Longest time without an answered spin of some partner, in ms. */
+  /** Longest time, in ms, for which any one partner had no answered spin. */
   readonly gapMs: number;
   readonly found: Found;
   readonly wrong: readonly string[];
@@ -71,7 +71,7 @@ interface Stage extends Arena {
   acknowledgement: Acknowledgement;
 }
 
-/** Measures the longest time without an answer over all partners. */
+/** Measures the longest time for which any one partner had no answered spin. */
 class Gaps {
   readonly #newest = new Map<number, number>();
   #longestMs = 0;

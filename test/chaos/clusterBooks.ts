@@ -8,8 +8,8 @@ import { spinIdsOf } from './books.js';
 import { nameOf, type SpinRecord } from './records.js';
 
 /**
- * Longest wait in ms for the records. A front end looks for lost spins every half second once it knows the
- * new epoch.
+ * Maximum wait for the records in `lost_spins`, in ms. A front end looks for lost spins every half second
+ * once it knows the new epoch.
  */
 const WRITTEN_WITHIN_MS = 15_000;
 

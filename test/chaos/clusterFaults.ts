@@ -57,17 +57,20 @@ const isInSync = async (cluster: TestCluster, primary: StoreServer): Promise<boo
 const takenOver = ({ cluster }: ClusterFault, { slot, replica }: Struck): Promise<void> =>
   until(() => cluster.serves(replica, slot), 'the replica has taken over', TAKEN_OVER_WITHIN_MS);
 
-/** Cuts the replica off. It lacks all later writes, also after it resumes. */
+/**
+ * Cuts the replica off from its primary. Until it synchronizes again, it lacks all later writes, even after
+ * it resumes.
+ */
 async function cutReplica({ cluster }: ClusterFault, { primary, replica }: Struck): Promise<void> {
   await replica.freeze();
-  // The connection is cut because data in the socket buffer would still reach the replica.
+  // The connection is cut as well, because data in its socket buffer would still reach the replica.
   await cluster.ask(primary, 'CLIENT', 'KILL', 'TYPE', 'replica');
 }
 
 /**
- * Cuts a primary off from all other servers while clients can still reach it. It accepts writes until it
- * detects its isolation, at about the time at which the other servers detect its absence.
- * @param isForced true to promote the replica at once, so that both serve for a while
+ * Cuts a primary off from all other servers while clients can still reach it. The primary accepts writes
+ * until it detects its isolation, at about the time at which the other servers detect that it is missing.
+ * @param isForced true to promote the replica at once, so that primary and replica both serve for a while
  */
 async function cutOff(fault: ClusterFault, { isForced }: { readonly isForced: boolean }): Promise<void> {
   const { cluster, buses, random } = fault;
@@ -112,12 +115,12 @@ export const CLUSTER_FAULTS: Readonly<Record<string, (fault: ClusterFault) => Pr
     await pause(fault.random.whole(...AWAY_MS));
     await struck.primary.start();
   },
-  /** The primary is back before its replica detects the absence. */
+  /** The killed primary is restarted before its replica detects that it was missing. */
   async 'restart-primary'(fault) {
     const { primary } = await pick(fault);
     await primary.kill();
   },
-  /** The old primary believes that it is still the primary until it hears of the new one. */
+  /** The old primary continues as a primary until it learns of the new one. */
   async zombie(fault) {
     const struck = await pick(fault);
     await struck.primary.freeze();
@@ -125,7 +128,7 @@ export const CLUSTER_FAULTS: Readonly<Record<string, (fault: ClusterFault) => Pr
     await pause(fault.random.whole(...ZOMBIE_MS));
     struck.primary.thaw();
   },
-  /** The replica lacks several seconds of acknowledged writes and takes over nevertheless. */
+  /** A replica that lacks several seconds of acknowledged writes takes over. */
   async 'stale-promotion'(fault) {
     const struck = await pick(fault);
     await cutReplica(fault, struck);
@@ -137,7 +140,7 @@ export const CLUSTER_FAULTS: Readonly<Record<string, (fault: ClusterFault) => Pr
   },
   async failover(fault) {
     const struck = await pick(fault);
-    // A busy server may miss the time for the failover, so the command is repeated.
+    // A busy server may miss the time limit of the failover, so the command is repeated.
     const again = setInterval(() => {
       fault.cluster.ask(struck.replica, 'CLUSTER', 'FAILOVER').catch(() => {});
     }, FAILOVER_EVERY_MS);
@@ -157,7 +160,10 @@ export const CLUSTER_FAULTS: Readonly<Record<string, (fault: ClusterFault) => Pr
     await fault.cluster.ask(struck.replica, 'CLUSTER', 'FAILOVER', 'TAKEOVER');
     await takenOver(fault, struck);
   },
-  /** A primary gives its slots away and gets them back while no worker can record the takeover. */
+  /**
+   * A primary loses its slots to its replica and gets them back, while no worker can record the takeover
+   * because Postgres is down.
+   */
   async 'there-and-back'(fault) {
     const { cluster, postgres } = fault;
     const struck = await pick(fault);

@@ -76,13 +76,16 @@ interface Stage extends Arena {
   readonly options: Options;
 }
 
-/** Answers that the buyers of a raffle received. */
+/** Responses that the buyers of a raffle received. */
 interface Sale {
-  /** Text of the answer by requestId. */
+  /** Text of the response, by requestId. */
   readonly won: Map<string, string>;
   readonly byPrize: Map<string, number>;
   readonly wrong: string[];
-  /** Answers without a result, and attempts that had to be repeated. */
+  /**
+   * Numbers of repeated requests without a known result, of answers that the raffle is closed, and of
+   * requested tickets.
+   */
   unknown: number;
   closed: number;
   attempts: number;
@@ -178,7 +181,10 @@ const wiping =
     return 'flushall 1, wipe-redis 1';
   };
 
-/** Sells all tickets of a raffle. @returns whether the prizes were exact */
+/**
+ * Sells all tickets of a raffle.
+ * @returns whether the buyers won exactly the prizes of the raffle
+ */
 async function drain(stage: Stage, poolSize: number, what: string, trouble?: Trouble): Promise<boolean> {
   const { api, owner, options } = stage;
   const prizes = prizesOf(poolSize);

@@ -42,7 +42,7 @@ function extremeSheet(): object {
 
 /**
  * Lets another partner spin a new game as fast as possible while the games on extreme sheets are made.
- * @returns the number of answers by error code, or under `200`
+ * @returns the number of responses by error code; dealt spins are counted under `200`
  */
 export async function playBesideExtremeSheets(
   client: Client,
@@ -69,7 +69,7 @@ export async function playBesideExtremeSheets(
     },
   });
   for (let i = 0; i < GAMES; i++) {
-    // Each game has a sheet of its own because a known sheet is not compiled again.
+    // Each game has a PAR sheet of its own, because a known sheet is not compiled again.
     const sheetOfGame = { ...sheet, gameTitle: `Extreme ${i}` };
     const uploaded = await client.partner('POST', '/par-sheets', attacker.key, sheetOfGame);
     const body = {

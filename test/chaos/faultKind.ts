@@ -12,7 +12,7 @@ export interface Arena {
   readonly stores: OwnStores;
   readonly fleet: Fleet;
   readonly api: Api;
-  /** Postgres with archived WAL. Undefined if no fault restores Postgres. */
+  /** Postgres with an archived WAL. Undefined if no fault of the run restores Postgres. */
   readonly archived: ArchivedPostgres | undefined;
   readonly targets: readonly Target[];
   /** Witnesses of the public log, if a fault of the round needs them. */
@@ -25,8 +25,8 @@ type Subject = 'service' | 'redis' | 'postgres' | 'redis-cable' | 'postgres-cabl
 export interface FaultKind {
   readonly subject: Subject;
   /**
-   * True if the fault destroys the disk data of Redis. Spins acknowledged with ACK=redis and not yet
-   * committed may be lost.
+   * True if the fault destroys the data of Redis on its disk. Spins that were acknowledged with ACK=redis and
+   * are not committed may then be lost.
    */
   readonly destroys?: true;
   /**

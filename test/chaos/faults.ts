@@ -16,7 +16,7 @@ import { RESTORES } from './restores.js';
 import { STOPPED } from './stopped.js';
 import { WRONG_CLOCKS } from './wrongClock.js';
 
-/** Range in ms for which a process is stopped. A worker's lease of 3 s lies within it. */
+/** Range in ms for which a process is stopped. It contains the 3 s of a worker's lease. */
 const STOP_MS = [1000, 6000] as const;
 /** Range in ms that is longer than a worker's lease. */
 const STOP_WORKER_MS = [3600, 5200] as const;
@@ -49,7 +49,7 @@ export const FAULTS = {
       front.thaw();
     },
   },
-  // The fault kills the process that currently writes the ledger, whichever it is.
+  // The fault kills whichever process currently writes the ledger.
   'kill-worker': {
     subject: 'service',
     async run({ fleet }) {
@@ -125,7 +125,7 @@ export const FAULTS = {
     subject: 'postgres-cable',
     run: (arena, random) => swallow(cables(arena, random, 'postgres'), random),
   },
-  // The call runs long after its caller timed out and others sent the same request.
+  // A script call is delayed. It runs long after its caller timed out and the same request was sent again.
   'late-redis': {
     subject: 'redis-cable',
     async run(arena, random) {
@@ -194,7 +194,8 @@ export const FAULTS = {
       await stores.redis.start();
     },
   },
-  // All processes are killed, so none of them remembers the answers since the copy.
+  // Redis restarts with an older copy of its data. All processes are killed too, so no process remembers the
+  // answers given since the copy.
   'stale-redis-restart': {
     subject: 'redis',
     destroys: true,
@@ -251,7 +252,7 @@ async function cut(chosen: readonly Cable[], random: Random): Promise<void> {
     }
     await pause(random.whole(...CUT_EVERY_MS));
   }
-  // Connections that carried no data until now are cut as well.
+  // The cut includes connections that carried no data during the fault.
   for (const cable of chosen) cable.cut();
 }
 
@@ -266,7 +267,7 @@ async function swallow(chosen: readonly Cable[], random: Random): Promise<void> 
   await pause(random.whole(...SWALLOW_MS));
   for (const cable of chosen) {
     cable.answers = true;
-    // The connection is cut because later replies would be taken for the missing ones.
+    // The connection is cut, because later replies on it would be taken for the missing ones.
     cable.cut();
   }
 }

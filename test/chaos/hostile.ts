@@ -139,8 +139,8 @@ await runToEnd(async (cleanup) => {
     spinFor(pid, port, () => spin(victim.key, games[0]!, `p${Math.floor(Math.random() * 500)}`), forSeconds);
 
   const orders = ordersOf(port, spin(flooder.key, games[1]!, 'flood').toString());
-  // All attacker processes exist from the start, so that the cost of idle processes is part of the quiet
-  // figure.
+  // All attacker processes exist from the start, so that the cost of idle processes is part of the victim's
+  // quiet value.
   const attacks = await loneAttacks(client, sheet);
   const attackers = [...orders, ...attacks].map(() => fork(ATTACKER));
   cleanup.add(() => {

@@ -9,7 +9,7 @@ import type { Random } from '../support/random.js';
 import { pause, until } from '../support/wait.js';
 import type { Arena, FaultKind } from './faultKind.js';
 
-/** Failpoints on the way of a block through the log. */
+/** Failpoints between the sealing of a block and its publication in the public log. */
 const STEPS = FAILPOINTS.filter((step) => step.startsWith('block.'));
 const MET_WITHIN_MS = 30_000;
 const WAITING_WITHIN_MS = 20_000;
@@ -18,7 +18,8 @@ const ASK_EVERY_MS = 50;
 const WITNESS_MS = [2500, 6000] as const;
 
 /**
- * Requests more blocks for a slot game of each partner. The request may fail because no front end is running.
+ * Requests more blocks for a slot game of each partner. A failure is ignored, because possibly no front end
+ * is running.
  */
 async function askForBlocks({ api, targets }: Arena): Promise<void> {
   const asked = targets.map(({ games }) =>
@@ -31,7 +32,7 @@ async function askForBlocks({ api, targets }: Arena): Promise<void> {
 }
 
 /**
- * Holds the log's row until an append waits for it, or until another fault stops Postgres.
+ * Locks the row of the public log until an append waits for it, or until another fault stops Postgres.
  * @param then callback that runs while the append waits
  */
 async function whileAppending(arena: Arena, then: () => void): Promise<void> {
@@ -58,7 +59,9 @@ async function whileAppending(arena: Arena, then: () => void): Promise<void> {
   }
 }
 
-/** Picks one of three witnesses, without which the quorum is still met, or two, without which it is not. */
+/**
+ * Picks one of the three witnesses, without which the quorum is still met, or two, without which it is not.
+ */
 const someOf = ({ witnesses }: Arena, random: Random) =>
   random.shuffled(witnesses!.all).slice(0, random.whole(1, 2));
 

@@ -18,7 +18,8 @@ const SETTLING_MS = 1000;
 const RENEWALS_PER_SECOND = 200;
 const CONNECTIONS = 16;
 /**
- * Percentile that is compared. These phases are so short that a pause of the machine would change the p99.
+ * Percentile of the victim's times that is compared. The phases are so short that one pause of the machine
+ * would change the p99.
  */
 const SHARE = 0.9;
 const RATIO_MAX = 3;
@@ -29,7 +30,7 @@ const SESSION = '/api/operator/v1/session';
 export interface LoneAttack {
   readonly name: string;
   readonly order: AttackOrder;
-  /** Statuses that the attacker's requests may be answered with. Absent means any status. */
+  /** HTTP statuses that the answers to the attacker's requests may have. Absent means any status. */
   readonly allowed?: readonly string[];
   /** True if another client sends HEAD requests meanwhile, none of which may fail. */
   readonly hasNeighbour?: true;
@@ -101,8 +102,8 @@ export async function playAlone(
   pid: number,
   spins: () => Promise<Phase>,
 ): Promise<LoneOutcome> {
-  // Short answers of the receiver are part of both figures, so that the cost of normal deliveries cancels
-  // out.
+  // The receiver already answers during the first measurement, so that both measurements include the cost of
+  // normal deliveries.
   const isReceiver = attack.order.streamsOn !== undefined;
   if (isReceiver) attacker.send(attack.order);
   await pause(isReceiver ? SETTLING_MS : 0);
@@ -149,7 +150,10 @@ class Neighbour {
   }
 }
 
-/** Prints the measurements. @returns whether all of them are within their limits */
+/**
+ * Prints the measurements of the attacks.
+ * @returns whether all of them are within their limits
+ */
 export function showLone({
   attack,
   without,

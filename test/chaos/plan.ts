@@ -14,7 +14,10 @@ export interface RoundPlan {
   readonly round: number;
   readonly acknowledgement: Acknowledgement;
   readonly faults: readonly PlannedFault[];
-  /** True if a fault destroys acknowledged entries that are not committed. The spins pause for it. */
+  /**
+   * True if a fault of the round destroys acknowledged entries that are not committed. No spins are sent
+   * during such a fault.
+   */
   readonly isQuiet: boolean;
   /** True if blocks are loaded only after a quorum of witnesses has signed. */
   readonly isWitnessed: boolean;
@@ -33,7 +36,10 @@ export interface PlanSettings {
   readonly acknowledgement: Acknowledgement | undefined;
 }
 
-/** Number of rounds with one kind of acknowledgement before the service is restarted with the other. */
+/**
+ * Number of consecutive rounds with one kind of acknowledgement. After them, the service is restarted with
+ * the other kind.
+ */
 const BLOCK_ROUNDS = 5;
 const SECOND_FAULT = 0.3;
 const OFFSET_MS = 700;

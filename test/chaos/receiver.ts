@@ -9,8 +9,8 @@ import { appendFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 
 /**
- * One delivery in this many is answered with 500. HANGS_UP and HANGS are the rates of closed connections and
- * of missing answers.
+ * One of this many deliveries is answered with 500. HANGS_UP and HANGS give the same rates for closed
+ * connections and for missing answers.
  */
 const ANSWERS_500 = 20;
 const HANGS_UP = 40;
@@ -25,7 +25,7 @@ const server = createServer((request, response) => {
   request.on('data', (chunk: Buffer) => chunks.push(chunk));
   request.on('end', () => {
     const body = Buffer.concat(chunks).toString('utf8');
-    // The leading newline separates the record from a line that a kill cut off.
+    // The leading newline separates the record from an incomplete line that a kill left behind.
     appendFileSync(file, `\n${JSON.stringify({ headers: request.headers, body })}\n`);
     if (oneOf(HANGS)) return;
     if (oneOf(HANGS_UP)) request.socket.destroy();

@@ -53,17 +53,17 @@ export interface SpinRecord {
   readonly round: number;
   open: number;
   dealt: Dealt | undefined;
-  /** Number of answers with 200 that were not marked as a replay. */
+  /** Number of answers with status 200 that were not marked as a replay. */
   fresh: number;
-  /** Number of answers with 200 that were marked as a replay. */
+  /** Number of answers with status 200 that were marked as a replay. */
   replayed: number;
   /** True if a request may have had an effect that no answer reported. */
   isUnknown: boolean;
-  /** True once the fate of the spin in doubt is counted. */
+  /** True once the result of this spin in doubt is counted. */
   isCounted: boolean;
 }
 
-/** Category under which the answer to a request is counted. */
+/** Category in which the answer to a request is counted. */
 export type Verdict = 'ok' | 'failed' | 'unknown';
 
 export interface Judgement {
@@ -74,7 +74,7 @@ export interface Judgement {
 
 /** Error codes of spins that did not happen and that an outage may cause. */
 const OUTAGE_REFUSALS = new Set(['KS-5002', 'KS-5004', 'KS-4203', 'KS-5012']);
-/** Codes among these that only an unbound requestId can get. */
+/** Those of these codes that only a request with an unbound requestId can get. */
 const NOT_BOUND = new Set(['KS-4203', 'KS-5012']);
 
 export function newRecord(
@@ -169,7 +169,10 @@ function enterDealt(
   return wasDealt && !isReplay ? `a repeat was not said to be a replay: ${nameOf(record)}` : undefined;
 }
 
-/** Returns the contradiction between the answers of a record without requests in flight, or undefined. */
+/**
+ * Checks the answers to the requests of a record, none of which is in flight any more. Returns the
+ * contradiction between them, or undefined if there is none.
+ */
 export function contradiction(record: SpinRecord): string | undefined {
   if (record.requestId === undefined) return undefined;
   if (record.fresh > 1) return `${nameOf(record)} was dealt ${record.fresh} times by its answers`;

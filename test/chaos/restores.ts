@@ -18,7 +18,7 @@ import type { Arena, FaultKind } from './faultKind.js';
 import { LOG_COPY, POSITION_FILE } from './services.js';
 
 const COMMAND_WITHIN_MS = 120_000;
-/** Folder in which the copy of the log is hidden. */
+/** Folder in which the copy of the public log is hidden, so that the service does not find it. */
 const LOG_MIRROR = 'log-copy-away';
 const ANSWER_WITHIN_MS = 3000;
 const ASK_EVERY_MS = 100;
@@ -37,7 +37,10 @@ export async function backUp({ archived, stores }: Arena): Promise<BackedUp> {
   return new Map(cells.map(({ cell, cursor_id }) => [cell, BigInt(cursor_id)]));
 }
 
-/** Runs the recovery command of the documentation page. @returns its output */
+/**
+ * Runs the recovery command of docs/backup.md.
+ * @returns its output
+ */
 async function recoverRestored(arena: Arena): Promise<string> {
   const [npx, spindle, ...words] = PAGE.recoverRestored().split(' ');
   if (npx !== 'npx' || spindle !== 'spindle')
@@ -73,8 +76,8 @@ async function command({ stores, folder }: Arena, ...words: readonly string[]): 
 }
 
 /**
- * Checks that nothing is dealt before the command if the position file is ahead of the stores, and that
- * `/readyz` names the command.
+ * Checks that nothing is dealt until the recovery command has run, if the position file is ahead of the
+ * stores. Also checks that `/readyz` names the command.
  */
 async function isRefused({ fleet, targets }: Arena): Promise<void> {
   for (const service of fleet.services) service.start(fleet.acknowledgement);
@@ -95,7 +98,7 @@ async function isRefused({ fleet, targets }: Arena): Promise<void> {
   await fleet.stop();
 }
 
-/** Stops all processes, restores the stores, runs the command, and starts all processes again. */
+/** Stops all processes, restores the stores, runs the recovery command, and starts all processes again. */
 async function restored(
   arena: Arena,
   restore: (archived: ArchivedPostgres, stores: OwnStores) => Promise<void>,
@@ -119,7 +122,7 @@ async function emptyRedis({ redis, wipeRedis }: OwnStores): Promise<void> {
 const kind = { subject: 'postgres', needsArchive: true } as const;
 
 export const RESTORES = {
-  // Postgres is lost but its archived WAL is not. Redis is unchanged.
+  // Postgres is lost, but its archived WAL is not. Redis keeps its data.
   'restore-archive': {
     ...kind,
     restores: 'all',
@@ -151,8 +154,8 @@ export const RESTORES = {
         await emptyRedis(stores);
       }),
   },
-  // The copies that would show the age of the dump are missing. The copy of the log is found and put back
-  // later.
+  // The copies outside the stores, which would reveal the age of the restored dump, are missing. The copy of
+  // the public log is found and put back later.
   'restore-dump-without-copies': {
     ...kind,
     restores: 'backup',
@@ -172,7 +175,7 @@ export const RESTORES = {
         },
       ),
   },
-  // Redis is unchanged and so ahead of Postgres.
+  // Redis keeps its newer data, so it is ahead of the restored Postgres.
   'restore-dump-alone': {
     ...kind,
     restores: 'backup',

@@ -26,13 +26,13 @@ export interface RoundResult {
   readonly plan: RoundPlan;
   readonly counts: Counts;
   /**
-   * Time in ms from the end of the last fault until every process is ready and every partner was dealt a
-   * spin.
+   * Time in ms from the end of the last fault until every process is ready and a spin was dealt to every
+   * partner.
    */
   readonly readyMs: number | undefined;
   readonly seconds: number;
   readonly findings: Findings;
-  /** Number of answered spins that a restore legitimately removed. Undefined without a restore. */
+  /** Number of answered spins that a restore removed as expected. Undefined without a restore. */
   readonly cut: number | undefined;
   readonly isAuditClean: boolean | undefined;
 }

@@ -1,7 +1,7 @@
 /**
  * Simulates blackjack players who retry until they are answered, whatever is killed meanwhile. Each settled
- * round is compared with its shoe and its actions by the reference of test/domain/blackjack, and finally the
- * ledger with the answers.
+ * round is compared with the result that the reference model of test/domain/blackjack computes from its shoe
+ * and its actions. Finally the ledger is compared with the answers.
  */
 import { isDeepStrictEqual } from 'node:util';
 import postgres from 'postgres';
@@ -18,7 +18,7 @@ export const WAGER_USD = 0.5;
 export const OPENING_USD = 1000;
 const PATIENCE_MS = 5000;
 const ASK_AGAIN_MS = 100;
-/** Results that an outage explains. The request is retried. */
+/** Results of a request that an outage explains. Such a request is retried. */
 export const OUTAGE = ['no answer', 'KS-4110', 'KS-4203', 'KS-5002', 'KS-5012', 'KS-5004'];
 export const RULES: readonly Record<string, unknown>[] = [
   {},
@@ -28,7 +28,7 @@ export const RULES: readonly Record<string, unknown>[] = [
 export interface RoundStage {
   port(): number;
   readonly key: string;
-  /** Game ids of the tables. Each table has the {@link RULES} at the same position. */
+  /** Game ids of the blackjack tables. Each table has the {@link RULES} at the same position. */
   readonly tables: readonly number[];
   readonly connections: number;
   readonly seed: string;
@@ -165,7 +165,7 @@ export class RoundPlayers {
     if (again.text !== text) this.wrong.push(`${path} again is ${again.text}, it was ${text}`);
   }
 
-  /** Checks that the round ended with the result of its shoe and its actions. */
+  /** Checks that the round ended with the result that its shoe and its actions determine. */
   #settle(round: RoundAnswer, rules: Record<string, unknown>, made: string[]): void {
     const { gameId, playerId, shoe } = round;
     const name = `${gameId}/${shoe.index}`;
@@ -174,7 +174,7 @@ export class RoundPlayers {
     const all = { ...DEFAULT_RULES, ...rules };
     const cards = Array.from(shuffleShoe(all.decks, Buffer.from(shoe.seed!, 'hex')), cardText);
     const expected = reference(all, cards, made);
-    // The reference counts in twentieths of the wager.
+    // The reference model counts amounts in units of 1/20 of the wager.
     const unit = micros(WAGER_USD) / 20;
     const told = {
       dealer: round.dealer.cards,

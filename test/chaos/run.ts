@@ -88,7 +88,10 @@ function readOptions(): Options {
   };
 }
 
-/** Set-up of the newest stage. Processes that are being started can be ended only after it has resolved. */
+/**
+ * The set-up of the newest stores and processes. Processes that are being started can be ended only after it
+ * has resolved.
+ */
 let settingStage: Promise<unknown> = Promise.resolve();
 
 interface Stage extends Arena, Cast {
@@ -127,8 +130,7 @@ async function playRound(stage: Stage, round: number, options: Options): Promise
     const policy = await log.text();
     await stage.fleet.stop();
     await stage.witnesses?.close();
-    // The witnesses are new each time, because a witness that saw the log before a restore would report a
-    // fork.
+    // The witnesses are new after each restore, because a witness that saw the newer log would report a fork.
     stage.witnesses = plan.isWitnessed ? await Witnesses.start(stage.folder, policy) : undefined;
     const more = stage.witnesses && { LOG_POLICY: stage.witnesses.policy };
     await stage.fleet.start(plan.acknowledgement, more);
@@ -140,8 +142,8 @@ async function playRound(stage: Stage, round: number, options: Options): Promise
 }
 
 /**
- * Notifies every player of all bonuses. Then it compares the whole ledger from its first row, and all
- * bonuses, with all answers of the run.
+ * Notifies every player of all bonuses. Then compares the whole ledger from its first row, and all bonuses,
+ * with all answers of the run.
  */
 async function reconcileWhole({ stores, clients, targets }: Stage): Promise<string[]> {
   const left = await tellAll(stores, clients, targets);

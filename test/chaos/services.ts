@@ -11,7 +11,8 @@ import type { OwnStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
 /**
- * State of an answered spin: on Redis's disk, also on the disks of its replicas, or committed in the ledger.
+ * State that a spin must have before it is answered: on Redis's disk, also on the disks of its replicas, or
+ * committed in the ledger.
  */
 export type Acknowledgement = 'redis' | 'replica' | 'ledger';
 
@@ -35,12 +36,12 @@ const FRONTS = 2;
 const READY_WITHIN_MS = 60_000;
 const ANSWER_WITHIN_MS = 3000;
 const SCRAPE_WITHIN_MS = 1500;
-/** Longest start in ms. A start waits for stores that are down and may be frozen itself. */
+/** Maximum duration of a start, in ms. A start waits for stores that are down, and may be frozen itself. */
 const START_WITHIN_MS = 600_000;
 const START_AGAIN_MS = 150;
 /**
- * Maximum number of connections to reach every process behind the port. The kernel distributes them by source
- * port.
+ * Maximum number of connections that are opened to reach every process behind the shared port. The kernel
+ * distributes connections by their source port.
  */
 const SWEEP_MAX = 48;
 
@@ -60,7 +61,7 @@ export class Service {
   #isFrozen = false;
   /** Failpoint at which the next process kills itself. */
   #failpoint: Failpoint | undefined;
-  /** True if the current process has a failpoint. Its end is expected. */
+  /** True if the current process has a failpoint, so that its end is expected. */
   #isDoomed = false;
   #hasMet = false;
   #isReady = false;
@@ -104,14 +105,14 @@ export class Service {
     if (wasReady && how !== 0) this.#onCrash(`${this.name} did not stop in order: ${how}`);
   }
 
-  /** Sends SIGKILL. The process is restarted at once. */
+  /** Sends SIGKILL to the process. It is restarted at once. */
   kill(): void {
     this.#isKilled = true;
     this.#isReady = false;
     this.#process?.child.kill('SIGKILL');
   }
 
-  /** Sends SIGKILL. The replacement kills itself at the given step. */
+  /** Sends SIGKILL to the process. Its replacement kills itself at the given step. */
   killAt(step: Failpoint): void {
     this.#failpoint = step;
     this.#hasMet = false;
@@ -140,7 +141,7 @@ export class Service {
     this.#process?.thaw();
   }
 
-  /** Returns the values of metric series. Undefined if the process does not answer. */
+  /** Returns the values of the given time series of the metrics. Undefined if the process does not answer. */
   async metrics(...series: string[]): Promise<number[] | undefined> {
     if (!this.#isReady) return undefined;
     try {

@@ -1,7 +1,7 @@
 /**
- * Defines faults that stop a process (SIGSTOP) until its knowledge is outdated, and then resume it in the
- * middle of its work. Meanwhile a lease expires, a partner moves to another cell and back, or request ids
- * leave Redis.
+ * Defines faults that stop a process (SIGSTOP) until the state in its memory is outdated, and then resume it
+ * in the middle of its work. Meanwhile a lease expires, a partner moves to another cell and back, or request
+ * ids leave Redis.
  */
 import { OPERATOR_BASE } from '../../src/api/contract/apis.js';
 import { OPERATOR_KEY } from '../support/api.js';
@@ -28,8 +28,8 @@ async function stoppedWhile(service: Service, what: () => Promise<void>): Promis
 }
 
 /**
- * Sends an operator request until some process answers, because the kernel also assigns connections to a
- * stopped process.
+ * Sends an operator request until some process answers. Several attempts may be needed, because the kernel
+ * also assigns connections to a stopped process.
  */
 async function asked<T>({ fleet }: Arena, path: string, body?: object): Promise<{ status: number; body: T }> {
   const to = `${OPERATOR_BASE}${path}`;
@@ -61,7 +61,7 @@ async function thereAndBack(arena: Arena, random: Random): Promise<void> {
       const [newest] = (await asked<Moves>(arena, `${path}/moves`)).body.moves;
       return newest?.toCell === cell && newest.finishedAt !== null;
     };
-    // The answer may be lost although the move is in progress.
+    // An error is ignored, because the answer may be lost although the move is in progress.
     await asked(arena, `${path}/move`, { cell });
     await until(isThere, `partner ${partnerId} has moved to cell ${cell}`, MOVED_WITHIN_MS);
   }

@@ -21,7 +21,7 @@ export interface Table {
   readonly key: string;
 }
 
-/** Makes a table and waits until it can be dealt from. */
+/** Makes a blackjack table and waits until rounds can be dealt from it. */
 export async function newTable(api: Api, partner: { partnerId: number; key: string }): Promise<Table> {
   const params = { path: { id: partner.partnerId } };
   const body = { displayName: 'Table', configName: 'TABLE', wagerUsd: WAGER_USD, rules: {} };
@@ -44,7 +44,7 @@ export class TablePlayers {
   readonly #port: number;
   readonly #table: Table;
   readonly #prefix: string;
-  /** The round in which each shoe was shown. */
+  /** The round in which the cards of each shoe were shown. */
   readonly #shown = new Map<string, string>();
   #rounds = 0;
   /** Number of restores. Rounds that began before a restore may be gone. */

@@ -8,7 +8,7 @@ import type { Target, TargetGame } from './records.js';
 
 const PLAYERS_PER_PARTNER = 67;
 const SHEETS = ['penny-sub-cent', 'classic-3-reel'] as const;
-/** Games of this sheet have a communal progressive. */
+/** Games with this PAR sheet have a communal progressive. */
 const POT_SHEET = 'classic-3-reel';
 const RAFFLE = {
   ticketPriceUsd: 0.5,

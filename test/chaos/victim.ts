@@ -30,11 +30,11 @@ export interface Phase {
   readonly busy: number;
 }
 
-/** Returns a percentile of the times of one phase divided by that of another. */
+/** Returns a percentile of the times of one phase, divided by the same percentile of another phase. */
 export const ratioOf = (phase: Phase, to: Phase, share = 0.99): number =>
   percentile(phase.times, share) / percentile(to.times, share);
 
-/** Spins at a steady rate. Each time in ms is measured from the moment when the spin was due. */
+/** Spins at a steady rate. The time of a spin, in ms, is measured from the moment when the spin was due. */
 export async function spinFor(
   pid: number,
   port: number,

@@ -3,7 +3,7 @@
  *
  * Makes the given number of large wins while the receiver, the service processes, Redis and Postgres are
  * killed at random. Each win in the ledger must be delivered under one id with valid signatures, and nothing
- * else may be delivered. Deliveries that failed finally are resent in the way of an operator.
+ * else may be delivered. Deliveries that failed finally are resent as an operator would do it.
  *
  * Processes and stores are those of `npm run chaos -- machine`. Exit status 0 means that every check passed.
  */
@@ -171,7 +171,7 @@ async function killing(stage: Stage, isOver: () => boolean): Promise<Record<stri
   return done;
 }
 
-/** Waits until no delivery is pending, and resends failed deliveries in the way of an operator. */
+/** Waits until no delivery is pending, and resends failed deliveries as an operator would do it. */
 async function settle(api: Api, sql: postgres.Sql): Promise<number> {
   let resent = 0;
   await until(

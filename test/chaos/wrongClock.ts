@@ -28,7 +28,7 @@ export function wrongClockMissing(): string | undefined {
   }
 }
 
-/** Starts an empty Redis in place of the stopped one, with a clock that reads its offset from a file. */
+/** Starts an empty Redis in place of the stopped one. Its clock reads its offset from a file. */
 async function startShifted(
   { stores, folder }: Arena,
   offsetFile: string,

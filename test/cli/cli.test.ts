@@ -197,7 +197,7 @@ describe.concurrent('spindle key', () => {
 });
 
 describe.concurrent('spindle adjust', () => {
-  test("spindle adjust adjusts any player's balance once for each request id, exactly by the amount", async () => {
+  test("spindle adjust adjusts any player's balance by the exact amount, once for each request id", async () => {
     const { partnerId, key } = await service.newPartner({ openingBalanceUsd: 100, balanceMode: 'enforce' });
     const adjust = (playerId: string, amount: string, ...words: string[]): Promise<Ended> =>
       cli('adjust', String(partnerId), playerId, '--amount', amount, '--reason', 'a test', ...words);
@@ -252,7 +252,7 @@ let names = 0;
 const config = (): string[] => ['--config', `R_${names++}`];
 
 describe.concurrent('spindle raffle', () => {
-  /** Creates a raffle from a file and waits until it is sealed. */
+  /** Creates a raffle from a file and waits until the raffle is sealed. */
   async function raffle(...words: string[]): Promise<Json & { gameConfigId: number }> {
     const made = await cli('raffle', 'create', String(partner.partnerId), ...words, '--wait', '--json');
     expect([made.status, made.error]).toEqual([
@@ -378,7 +378,8 @@ describe.concurrent('spindle raffle', () => {
       /^NOT PROVEN\n {2}the commitment computed from this pool .*\n {2}place 0 has code .* computed from the seed/,
     );
 
-    // The file holds another valid pool, so only the published commitment reveals the exchange.
+    // The file contains another valid pool, so only the published commitment reveals that the pool was
+    // exchanged.
     const exchanged = await run({}, ['verify-pool', closed, '--commitment', turned(commitment)]);
     expect(exchanged).toMatchObject({
       status: 1,
@@ -563,7 +564,7 @@ test.concurrent('spindle prints help at each level, and its version', async () =
   expect(document.paths).toHaveProperty(['/partners/{id}']);
 });
 
-// This test runs alone, because the log also lists changes made by concurrent tests.
+// This test runs alone, because the audit log also contains changes made by concurrent tests.
 describe('spindle audit-log', () => {
   test('spindle audit-log prints the entries in pages, with what was changed', async () => {
     const { partnerId } = await service.newPartner();

@@ -105,17 +105,20 @@ test.each([
   ['\n', false],
   ['yesterday\n', false],
   ['', false],
-])("asks in a terminal before an action that can't be undone: %j", async (answer, isDone) => {
-  const input = Object.assign(new PassThrough(), { isTTY: true });
-  const output = new PassThrough();
-  const asked = confirm('This will revoke key 3.', {}, { input, output });
-  input.end(answer);
-  if (isDone) await expect(asked).resolves.toBeUndefined();
-  else await expect(asked).rejects.toThrow('Nothing has changed');
-  expect(String(output.read())).toContain('This will revoke key 3. Continue? [y/N] ');
-});
+])(
+  "asks for confirmation in a terminal before an action that can't be undone: %j",
+  async (answer, isDone) => {
+    const input = Object.assign(new PassThrough(), { isTTY: true });
+    const output = new PassThrough();
+    const asked = confirm('This will revoke key 3.', {}, { input, output });
+    input.end(answer);
+    if (isDone) await expect(asked).resolves.toBeUndefined();
+    else await expect(asked).rejects.toThrow('Nothing has changed');
+    expect(String(output.read())).toContain('This will revoke key 3. Continue? [y/N] ');
+  },
+);
 
-test('takes no secret as an option, because every user of the machine could read it; secrets come from files', () => {
+test('takes no secret as an option, because every user of the machine could read it; the secrets come from files', () => {
   const texts = readdirSync(join(ROOT, 'src/cli'), { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.ts'))
     .map((file) => readFileSync(join(ROOT, 'src/cli', file), 'utf8'));

@@ -106,7 +106,7 @@ test('spindle compliance report writes each file with its hash, and no key', asy
   await books.end();
   expect(rows.get('audit-log.jsonl')!.map(({ hash }) => hash)).toEqual(chain.map(({ hash }) => hash));
   const version = await service.partner('GET', '/version', keys[1]!);
-  // The installed packages are checked later, within a minute.
+  // The installed packages are checked up to a minute after the start.
   const ofProgram = rows.get('program.jsonl')!.filter(({ part }) => part === 'program');
   expect(ofProgram).toMatchObject([
     { part: 'program', isStart: true, version: version.body.version, manifest: version.body.manifest },

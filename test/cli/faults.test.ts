@@ -1,6 +1,6 @@
 /**
- * Tests the errors of the built `spindle` command when it can't begin: as text, and as JSON with --json. No
- * service runs.
+ * Tests the error messages of the built `spindle` command if it can't begin its work: as text, and as JSON
+ * with --json. No service runs.
  */
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';

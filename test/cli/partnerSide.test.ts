@@ -92,7 +92,7 @@ test('spindle api lists API versions with their users, announces a sunset, and p
   expect(listed.out).toMatch(/^ *id {2}slug +last used +requests 24 h$/m);
 });
 
-test('spindle operator issues, lists, rotates and revokes keys, and tells an auditor which role is missing', async () => {
+test('spindle operator issues, lists, rotates and revokes keys, and names the role that an auditor lacks', async () => {
   const issued = await cli('operator', 'issue', 'jane.doe', '--role', 'auditor', '--json');
   expect([issued.status, issued.error]).toEqual([0, expect.stringMatching(/shown only once/)]);
   const { apiKey } = JSON.parse(issued.out);
@@ -216,7 +216,7 @@ test('spindle --watch prints a list repeatedly', async () => {
 test('spindle prints its complete output to a slow reader', async () => {
   const { stdout } = launch('openapi');
   await once(stdout, 'readable');
-  // The command normally exits within this time after its work is done.
+  // Normally the command ends within this time after its work is done.
   await pause(2 * HELD_UP_MS);
   expect(JSON.parse(await text(stdout))).toHaveProperty('openapi');
 });

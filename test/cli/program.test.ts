@@ -34,7 +34,7 @@ test('spindle program check confirms unchanged files, and sha256sum agrees', asy
   expect(await run('sha256sum', '--quiet', '-c', 'manifest.sha256')).toMatchObject({ status: 0, out: '' });
 });
 
-test('spindle program check names a changed file, with another list, as JSON, and before npm start rebuilds', async () => {
+test('spindle program check names a changed file, also with another list, as JSON, and before npm start rebuilds the program', async () => {
   await appendFile(join(root, CHANGED), ' ');
   expect(await check()).toMatchObject({ status: 1, out: expect.stringContaining(`  changed  ${CHANGED}\n`) });
   const list = await readFile(join(root, 'manifest.sha256'));

@@ -39,7 +39,7 @@ test("spindle verify confirms a valid proof, and says that it can't tell since w
   );
 });
 
-test('spindle verify says that a record was fixed before a checkpoint that was kept', async () => {
+test('spindle verify says that a record was fixed before a checkpoint that the user saved', async () => {
   const seen = [file('seen', log.checkpoint3)];
   const policy = file('policy', `log ${log.vkey}\nwitness w ${witness.vkey}\nquorum w\n`);
   expect(await run(good, { policy, seen })).toBe(0);

@@ -1,5 +1,5 @@
 /**
- * Tests `spindle verify --history`: the tampering that it finds in a log, and that it resumes where it
+ * Tests `spindle verify --history`: the tampering that it finds in a log, and that it continues where it
  * stopped.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -303,7 +303,7 @@ test("spindle verify --history finds records that don't match the checkpoint, an
   log.records[4] = Buffer.alloc(49, 1);
   expect((await run(log)).lines[1]).toMatch(/^log: its records do not give the root/);
   log.checkpoint = checkpoint;
-  // The PAR sheet is the logged one, but it can't have produced these counts of outcomes.
+  // The PAR sheet is the logged sheet, but it can't have produced these counts of outcomes.
   const state = join(folder, 'biased');
   const clean = await logWith();
   await run(clean, { state });

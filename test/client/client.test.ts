@@ -1,6 +1,6 @@
 /**
- * Tests the partners' client against a running service under faults: each spin happens once, and errors are
- * reported as they are.
+ * Tests the partners' client against a running service under faults: each spin happens once, and the client
+ * reports the actual error.
  */
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -133,13 +133,13 @@ describe('spins by the client under faults', () => {
   });
 });
 
-test('the client deals a blackjack round once and makes each action once, whatever happens to the answers', async () => {
+test('the client deals a blackjack round once and makes each action once, even if answers are lost', async () => {
   const table = await newTable(service, partner.partnerId);
   const { blackjack } = client;
   const faults: Record<string, () => void> = {
     cut: () => void wire.cutAfter('answers', 20),
     reset: () => void wire.cutAfter('answers', 20, true),
-    // The service can't tell whether the call happened. Redis answers only after the second request.
+    // The service can't tell whether the call happened, because Redis answers only after the second request.
     held: () => {
       let requests = 0;
       redis.hold();
@@ -149,7 +149,8 @@ test('the client deals a blackjack round once and makes each action once, whatev
   for (const [name, strike] of Object.entries(faults)) {
     let round: Round | undefined;
     let playerId = '';
-    // The deal is repeated, because a natural ends a round at once.
+    // The deal is repeated with a new round until the player can act, because a natural blackjack ends a
+    // round at once.
     for (let seat = 0; round?.status !== 'OPEN'; seat++) {
       playerId = `${name}-${seat}`;
       strike();

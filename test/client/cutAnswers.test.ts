@@ -1,6 +1,6 @@
 /**
- * Cuts the answer to each first attempt through a proxy, at every byte in turn. A client that kept the
- * requestId must find exactly one spin.
+ * Cuts the answer to the first attempt of each spin through a proxy, at every byte in turn. A client that
+ * kept the requestId must find exactly one spin.
  */
 import { execFile, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -55,7 +55,8 @@ async function cutting(): Promise<{ readonly url: string; readonly cut: Set<stri
 }
 
 /**
- * Runs all lanes concurrently. @param spinAll spins once with the requestId `<name>-<n>` for each n of a lane
+ * Runs several lanes of spins concurrently.
+ * @param spinAll spins once with the requestId `<name>-<n>` for each n of a lane
  */
 async function everyByte(
   name: string,

@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { freshStores } from '../setup/freshStores.js';
 import { spinWhileKilled } from './killedRun.js';
 
-test('the ledger has exactly the spins that the client knows of after the service was killed', async () => {
+test('the ledger has exactly the spins that the client recorded, after the service was killed', async () => {
   const stores = await freshStores();
   onTestFinished(() => stores.drop());
   const { differences, spins, repeats } = await spinWhileKilled(stores, { spins: 1000, kills: 1 });

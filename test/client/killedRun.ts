@@ -24,7 +24,7 @@ export interface KilledResult {
   /** Attempts beyond the first one of each spin. */
   readonly repeats: number;
   /**
-   * Spins that only the client or only the ledger has, and spins that the ledger has twice or with other
+   * Spins that only the client or only the ledger has, and spins that are in the ledger twice or with other
    * values.
    */
   readonly differences: readonly string[];
@@ -75,7 +75,7 @@ export async function spinWhileKilled(
       }
     };
     await Promise.all([killer(), ...Array.from({ length: lanes }, lane)]);
-    // The killed process still holds its cells for a while, so its entries are committed later.
+    // The cells of the killed process stay leased for a while, so its entries are committed later.
     const isBooked = async (): Promise<boolean> => {
       const [row] = await sql<{ spins: bigint }[]>`SELECT count(*) AS spins FROM ledger WHERE kind = 1`;
       return row!.spins >= BigInt(record.size);

@@ -104,7 +104,7 @@ describe('retries of a spin by the client', () => {
     expect(sent[1]!.atMs - sent[0]!.atMs).toBeGreaterThanOrEqual(42_000);
   });
 
-  test('the client reports a spin at the deadline as unknown if it may have happened, otherwise as refused', async () => {
+  test('the client reports a spin at its deadline as unknown if the spin may have happened, otherwise as refused', async () => {
     const lost = scripted(['cut'], { deadlineMs: 3000 });
     const unknown = (await outcome(lost.client.spin(SPIN))) as UnknownSpinError;
     expect(unknown).toBeInstanceOf(UnknownSpinError);
@@ -163,7 +163,7 @@ describe('retries of other calls by the client', () => {
     });
   });
 
-  test('the client judges an unknown error code by its HTTP status', async () => {
+  test('the client treats an unknown error code according to its HTTP status', async () => {
     const unknown = (status: number): Scripted => ({
       status,
       body: { status: 'error', errorCode: 'KS-9999', message: 'm' },

@@ -23,7 +23,8 @@ function headersOf(secret: string, body = BODY, at = new Date()): Record<string,
 }
 
 test('the client verifies a delivery given as text or bytes, and with either of two signatures', async () => {
-  // All headers are signed with the same time, because a header contains its second.
+  // All headers are signed with the same time, because one of the headers contains the second of the
+  // signature.
   const at = new Date();
   const headers = headersOf(SECRET, BODY, at);
   const event = JSON.parse(BODY);

@@ -27,7 +27,7 @@ const WAIT_MS = 60_000;
  */
 const ALL_PAGES_MS = 300_000;
 const GAME = 'classic-three';
-/** Buttons that change nothing. */
+/** Buttons that an auditor may see, because they change nothing. */
 const READING =
   /^(Skip to the content|Sign out|Show|Look up|Download( everything as)? CSV|Search( Ctrl K)?|Go on)$/;
 const NARROW = { width: 400, height: 800 };
@@ -67,7 +67,7 @@ describe.skipIf(browser === undefined)("the operators' console", { timeout: 4 * 
     opened.setDefaultTimeout(WAIT_MS);
     opened.on('pageerror', (error) => complaints.push(error.message));
     opened.on('console', (message) => {
-      // The first check for a session and a wrong key are refused, which is expected.
+      // The first check for a session, and a wrong key, are refused. These errors are expected.
       if (message.type() === 'error' && !message.text().includes('401')) complaints.push(message.text());
     });
     opened.on('request', (request) => {
@@ -407,7 +407,7 @@ describe.skipIf(browser === undefined)("the operators' console", { timeout: 4 * 
           path,
         ).toEqual([]);
       }
-      // The service refuses changes that the auditor's pages don't offer.
+      // The service also refuses the changes that the auditor's pages don't offer.
       const status = await auditor.evaluate<number>(`(async () => {
       const { csrfToken } = await (await fetch('/api/operator/v1/session')).json();
       const headers = { 'X-CSRF-Token': csrfToken };

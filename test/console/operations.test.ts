@@ -106,7 +106,7 @@ describe.skipIf(browser === undefined)("the console's pages for rare tasks", { t
     await page.getByRole('cell', { name: 'finished' }).waitFor();
     expect(await cellOf()).toBe(Number(to));
     expect((await logged('partner.move'))[0]!.after.reason).toBe('off the node');
-    // The page knows the partner's new cell and does not offer it as a destination.
+    // The page knows the new cell of the partner and does not offer it as a destination.
     await page.getByText(`New cell; the present cell is ${to}`).waitFor();
     expect(await form('Cell').getByRole('option').allInnerTexts()).not.toContain(to);
 
@@ -192,7 +192,7 @@ describe.skipIf(browser === undefined)("the console's pages for rare tasks", { t
     await signIn(OPERATOR_KEY);
   });
 
-  test('the console follows an address that changes at the moment a page is drawn', async () => {
+  test('the console shows the page of the newest address, even if the address changes while a page is drawn', async () => {
     await page.getByRole('button', { name: 'Sign out' }).click();
     await page.getByLabel('Operator key').fill(OPERATOR_KEY);
     await page.evaluate(`
@@ -208,7 +208,7 @@ describe.skipIf(browser === undefined)("the console's pages for rare tasks", { t
     await page.getByRole('heading', { level: 1, name: 'Program checks' }).waitFor();
   });
 
-  test("the console accepts an address that can't be decoded, both while open and when loaded", async () => {
+  test("the console tolerates an address that can't be decoded, both while it is open and when it is loaded", async () => {
     await page.goto('about:blank');
     for (const path of ['partners/%', 'players/%E0']) await go(path, /./);
     await page.reload();

@@ -1,6 +1,6 @@
 /**
- * Tests the console's oversight pages in a real Chromium: returns with their bands, reviews, reports, closed
- * rounds, and keys by prefix.
+ * Tests the console's oversight pages in a real Chromium: returns with the expected range, reviews, reports,
+ * closed rounds, and keys by prefix.
  */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -71,9 +71,9 @@ describe.skipIf(browser === undefined)("the console's oversight pages", { timeou
   const dialog = () => page.getByRole('dialog');
   const form = (name: string) => page.getByRole('form', { name, exact: true });
 
-  test("the console draws a game's return and band by day, and lets an operator work on and close a review", async () => {
+  test("the console draws a game's return and its expected range by day, and lets an operator work on and close a review", async () => {
     const sql = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
-    // There are forty judged days, the last of them outside the band.
+    // There are forty judged days. On the last of them the return is outside the expected range.
     await sql`
       INSERT INTO rtp_records (game_id, day, span, from_day, spins, wagered_micros, paid_micros, mean, sigma, skewness, z, nats, state, judged_at)
       SELECT ${gameId}, current_date - d, span, current_date - d - 29, 400000 - 5000 * d, 100000000000 - 1250000000 * d::bigint,
@@ -132,7 +132,7 @@ describe.skipIf(browser === undefined)("the console's oversight pages", { timeou
     await page.getByRole('definition').getByText('the audit is over').waitFor();
   });
 
-  test('the console reports an interval, and downloads it as the CSV of the service', async () => {
+  test('the console reports an interval, and downloads the report as the CSV that the service creates', async () => {
     await go('reports', 'Reports');
     await form('Interval').getByLabel('Interval').selectOption('LTD');
     await form('Interval').getByLabel('Partner').fill(String(partnerId));

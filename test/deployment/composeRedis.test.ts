@@ -24,7 +24,7 @@ describe('the Redis of docker-compose.yml', () => {
   const opened = new ServiceGroup('test', pino({ level: 'silent' }));
   afterAll(() => opened.stop());
 
-  test('the service starts on the Redis of docker-compose.yml, because it keeps what it acknowledges', async () => {
+  test('the service accepts the Redis of docker-compose.yml, because this Redis keeps all data that it acknowledges', async () => {
     const { file, ...program } = await findRedisProgram(join(ROOT, '.cache'), () => {});
     const dir = await mkdtemp(join(tmpdir(), 'spindle-compose-'));
     await opened.add(closing('folder', () => rm(dir, { recursive: true })));

@@ -42,7 +42,7 @@ async function hostileStores(
     await sql.end();
     await stores.drop();
   });
-  // This session starts before the settings apply.
+  // This session starts before the hostile settings apply.
   await sql`SELECT 1`;
   for (const setting of settings) await sql.unsafe(`ALTER DATABASE ${name} SET ${setting}`);
   return { ...stores, sql };

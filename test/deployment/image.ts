@@ -51,8 +51,8 @@ const check = (holds: boolean, promise: string): void => {
 };
 
 /**
- * Storage that is kept so that the next run can reuse the base image. It holds device files and files of
- * other users, so it lies outside the project.
+ * Folder of buildah's storage, which is kept so that the next run can reuse the base image. It contains
+ * device files and files of other users, so it lies outside the project.
  */
 const STORAGE = '/var/tmp/spindle-image';
 const PLACE = ['--root', join(STORAGE, 'storage'), '--runroot', join(STORAGE, 'run')];

@@ -16,7 +16,7 @@ const OWN = ['ROLES', 'HOST', 'METRICS_HOST', 'PORT', 'METRICS_PORT', 'POSITION_
 /** Settings that have no use in a pod. */
 const UNUSED = ['SPINDLE_URL', 'DATA_DIR'];
 const STOP_SECONDS = 10;
-/** Values that a Secret may hold in addition to the secrets of Compose. */
+/** Values that the Secret may contain in addition to the secrets of Compose. */
 const SECRET_VALUES: Record<string, string> = {
   REDIS_URL: 'redis://a:1',
   DATABASE_URL: 'postgres://a:1/b',
@@ -41,7 +41,7 @@ describe.skipIf(helm === undefined)(`the Helm manifests${missing}`, () => {
     expect(status, stdout).toBe(0);
   });
 
-  test('the chart starts the image like the Dockerfile and Compose, in the same version', () => {
+  test('the chart starts the image with the same commands as the Dockerfile and Compose, in the same version', () => {
     const { version } = JSON.parse(read('package.json')) as { version: string };
     expect(chart.appVersion).toBe(version);
     const [, program] = /^CMD \["node", "(.*)"\]$/m.exec(read('Dockerfile'))!;
@@ -221,7 +221,7 @@ describe('values of the chart', () => {
     );
   });
 
-  test('the chart covers every setting, from the Secret, from its values, or itself', () => {
+  test('the chart sets every setting of the service: from the Secret, from its values, or to a fixed value', () => {
     const [, helpers] = /define "spindle.environment"(.*?)define "/s.exec(
       read(`${CHART}/templates/_helpers.tpl`),
     )!;

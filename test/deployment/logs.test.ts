@@ -13,7 +13,9 @@ import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
 const OPERATOR_KEY = 'an/operator+key "of" 40 characters or so';
-/** Minimum number of refused requests, more than the log may write lines in a few seconds. */
+/**
+ * Minimum number of refused requests. It exceeds the number of lines that the log may write in a few seconds.
+ */
 const REFUSED_MIN = 1000;
 const PLAYER = 'player-that-must-not-be-logged';
 const REQUEST = 'request-that-must-not-be-logged';
@@ -229,7 +231,7 @@ describe('the log at its most detailed level', () => {
     redisCable.answers = true;
     redisCable.cut();
     await until(async () => (await service.client.request('GET', '/readyz')).status === 200, 'it is back');
-    // At this level each answer has an additional line.
+    // At this log level each answer has an additional line.
     const said = () =>
       lines()
         .slice(before)

@@ -42,7 +42,7 @@ let exposed: Exposed;
 
 const scrape = async (of: Service): Promise<string> =>
   (await fetch(`http://127.0.0.1:${of.running.metricsPort}/metrics`)).text();
-/** Returns the sum of all series of a metric. */
+/** Returns the sum of all time series of a metric. */
 const value = (text: string, name: string): number =>
   [...text.matchAll(new RegExp(`^${name}(?:\\{.*\\})? (\\S+)$`, 'gm'))].reduce(
     (sum, match) => sum + Number(match[1]),
@@ -107,7 +107,7 @@ beforeAll(async () => {
     'the raffle is open',
   );
   await until(() => receiver.received.length > 0, 'a large win is delivered');
-  // Produces answers of every kind that an expression names.
+  // Produces answers of every kind for which an expression of a dashboard or alert has a label.
   const poor = await service.newPartner({ fundingUsd: 0 });
   const unfunded = {
     gameId: await service.newGame(poor.key, parSheet('classic-3-reel')),
@@ -138,7 +138,7 @@ beforeAll(async () => {
   const metrics: Map<string, ReadonlyMap<string, ReadonlySet<string> | undefined>> = readExposition(
     await scrape(service),
   );
-  // Prometheus itself adds these series.
+  // Prometheus itself adds these time series.
   const scraped = [
     ['job', new Set(['spindle'])],
     ['instance', undefined],
@@ -284,7 +284,8 @@ test('metrics report committed totals exactly, and the same after a restart and 
     const text = await scrape(of);
     return NAMES.map((name) => Math.round(value(text, name) * 1e6) / 1e6);
   };
-  // On a machine that paused, a lease that lapsed is acquired again, and the totals are read again.
+  // If the machine paused, the lease of a cell may have expired. The worker then acquires it again and reads
+  // the totals again.
   await until(async () => (await told(service))[0] === books!.spins, 'the totals are told');
   expect(await told(service)).toEqual([books!.spins, books!.wagered, books!.paid]);
   expect(books).toMatchObject({ spins: SPINS + 1, wagered: SPINS * WAGER + 1 });
@@ -305,8 +306,8 @@ test('metrics report committed totals exactly, and the same after a restart and 
   const expected = basicStrategyReturn(rulesHash(DEFAULT_RULES));
   expect(before).toContain(`spindle_game_basic_strategy_return{game="${tableId}"} ${expected}\n`);
 
-  // The second worker takes over after the first one has ended, or is given cells before. It reports nothing
-  // about cells that it does not own.
+  // The second worker takes over after the first worker has ended, or is given cells before that. It reports
+  // nothing about cells that it does not own.
   const other = await startService(stores, {
     POSITION_FILE: join(folder!, 'position.json'),
     ...constants({ metricsGamesMax: 1 }),
@@ -329,7 +330,7 @@ test('metrics report committed totals exactly, and the same after a restart and 
   });
   await until(async () => (await told(other))[0] === books!.spins + 1, 'one more is booked');
   expect((await told(other))[2]).toBeCloseTo(books!.paid + spun.body.outcome.payoutUsd, 9);
-  // Only one of four games has series, namely the one with the most spins.
+  // Only one of the four games has its own time series: the game with the most spins.
   const after = await scrape(other);
   expect(after).toMatch(/^spindle_games 4$/m);
   expect(
@@ -337,7 +338,7 @@ test('metrics report committed totals exactly, and the same after a restart and 
   ).toEqual([gameId]);
 });
 
-test('metrics show the tiers of a communal progressive only while it is enabled, so no alert fires otherwise', async () => {
+test('metrics contain the tiers of a communal progressive only while it is enabled, so that no alert fires for a disabled one', async () => {
   const tierSeries = async () => [
     ...(await scrape(service)).matchAll(/^spindle_communal_\w+_tier_usd\{.*$/gm),
   ];
@@ -381,8 +382,8 @@ test('a plausible return has a low surprise value, and a wrong return a higher o
   expect(surprise(2e6, statistics.rtp + 0.1)).toBeGreaterThan(surprise(1e6, statistics.rtp + 0.1));
 });
 
-// This test must be last, because it takes so long that the partners of the service become idle, and an idle
-// partner has no series.
+// This test must be last, because it takes so long that the partners of the service become idle, and the
+// metrics have no time series for an idle partner.
 const programs = await findPrometheus(ROOT);
 test.skipIf(programs === undefined)(
   `promtool accepts the alert rules, and their test cases pass${programs === undefined ? ' (skipped: no promtool here; npm run test:alerts fetches one)' : ''}`,

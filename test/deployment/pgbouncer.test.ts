@@ -1,4 +1,4 @@
-/** Tests all that the service does in Postgres through a PgBouncer in transaction mode. */
+/** Runs everything that the service does in Postgres through a PgBouncer in transaction mode. */
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freshStores } from '../setup/freshStores.js';
@@ -31,7 +31,7 @@ beforeAll(async () => {
 });
 afterAll(() => cleanup.run());
 
-/** Sells a ticket. A raffle waits for the ledger commit, whatever ACK says. */
+/** Sells a ticket. The answer waits for the commit to the ledger, whatever ACK says. */
 async function sellTicket(client: Client, { key, partnerId }: TestPartner): Promise<void> {
   const prizes = [{ prizeName: 'Car', prizeTier: 6, valueUsd: 50, count: 1 }];
   const gameId = await client.api.newRaffle(partnerId, 'raffle', { ticketPriceUsd: 1, poolSize: 1, prizes });
@@ -80,7 +80,7 @@ test('migrations, spins, tickets, flushes, reports, a rebuild and the audit work
   await until(async () => (await spin(partner!, 'rebuilt')).status === 200, 'the cells are rebuilt');
   expect((await spin(partner!, 'spin-7')).text).toBe(spun[7]!.text);
 
-  // A change reaches the other front end.
+  // A change made on one front end reaches the other front end.
   const listed = await worker.operator<{ keys: { keyId: number }[] }>(
     'GET',
     `/partners/${partner!.partnerId}/keys`,

@@ -89,7 +89,7 @@ describe('secrets passed to the log by mistake', () => {
     expect(of('flush failed, will retry').at(-1)!.unsaid).toBeUndefined();
   });
 });
-test('docs/operations.md lists every log message from the level warn on, and every member', () => {
+test('docs/operations.md lists every log message of level warn or higher, and all members of each message', () => {
   const text = readFileSync(join(ROOT, 'docs', 'operations.md'), 'utf8').replaceAll(/\s+/g, ' ');
   const messages = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.ts'))

@@ -54,7 +54,7 @@ async function encryptRedis(): Promise<void> {
     return;
   }
   cleanup.add(async () => void (await redis.config('SET', 'tls-port', '0')));
-  // Another process may take a free port in the meantime.
+  // Another process may have taken the free port in the meantime, so the attempt is repeated.
   await until(async () => {
     tlsPort = await freePort();
     return redis.config('SET', 'tls-port', String(tlsPort)).then(
@@ -168,7 +168,7 @@ test('a Redis user with only the documented rights, over TLS, can do all that th
   expect(denied.filter((entry) => entry.includes(name))).toEqual([]);
 });
 
-test('refuses to start in one line on a Redis with a wrong certificate or one that rejects the user', async ({
+test('refuses to start on a Redis that has a wrong certificate or rejects the user, with an error message of one line', async ({
   skip,
 }) => {
   if (missing !== undefined) return skip(missing);

@@ -55,7 +55,7 @@ const programOf = (part: string, language: string): string =>
     .map(([, code]) => code!.replaceAll(ORIGIN, service.base))
     .join('\n');
 
-/** Returns the code in a tab, which spins without the other code of the page. */
+/** Returns the code in a tab. This code can spin without the other code of the page. */
 const tabOf = (label: string): string =>
   new RegExp(`\`\`\`\\w+ ${label}\\n([\\s\\S]*?)\`\`\``).exec(QUICK_START)![1]!;
 
@@ -81,7 +81,7 @@ test.skipIf(!isThere('python3'))(
     const spin = tabOf('Python')
       .replace('once(', 'spin = once(')
       .replace('"gameId": 1', '"gameId": game["gameConfigId"]');
-    // The functions of the whole program without the game that it looks up.
+    // The functions of the page's complete program are used, but not its part that looks up a game.
     const [calling, once] = [...QUICK_START.matchAll(/```python\n([\s\S]*?)```/g)].map(([, code]) => code);
     const functions = `${calling}\n${once!.split('\ngame = ')[0]}`;
     const program = [functions, samplesOf('par-sheets.md', 'python'), spin, 'print(spin["requestId"])'];

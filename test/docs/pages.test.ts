@@ -23,14 +23,14 @@ const PROGRAM = [
   .filter((path) => path !== undefined)
   .find((path) => existsSync(path));
 /**
- * A folder for screenshots of the pages, light, dark and on a phone. No screenshots are taken if it is not
- * set.
+ * A folder for screenshots of the pages: in light mode, in dark mode and on a phone. No screenshots are taken
+ * if it is not set.
  */
 const PICTURES = process.env.DOCS_PICTURES;
 const WAIT_MS = 60_000;
 const PHONE = { width: 390, height: 800 };
 const WIDE = { width: 1280, height: 800 };
-/** One page of each kind. */
+/** Paths of one page of each kind. */
 const LOOKED_AT = ['', '/quick-start', '/api', '/errors', '/webhooks', '/par-sheets'];
 
 async function openBrowser(): Promise<Browser | undefined> {
@@ -181,7 +181,7 @@ describe.skipIf(browser === undefined)('the pages of /docs', { timeout: 5 * WAIT
     async ({ path, viewport }) => {
       const page = await opened(path.slice('/docs'.length), viewport);
       expect(await foundByAxe(page)).toEqual([]);
-      // Only the colours differ in dark mode.
+      // The layout is the same in dark mode, so only the colours are checked.
       await page.emulateMedia({ colorScheme: 'dark' });
       expect(await foundByAxe(page, 'color-contrast'), 'in the dark').toEqual([]);
       expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(viewport.width);

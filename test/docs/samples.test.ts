@@ -25,7 +25,7 @@ const HERE = 'test/docs/samples.test.ts';
 const EXAMPLES = 'test/docs/examples.test.ts';
 const BACKUP = 'test/backup/page.ts';
 
-/** Code blocks by page and language, the number of blocks, and the test that runs them. */
+/** Code blocks of each page and language: their number, and the test that runs them. */
 const RUN: readonly (readonly [page: string, language: string, count: number, test: string])[] = [
   ['docs/archive.md', 'sql', 2, 'test/books/archive/archive.test.ts'],
   ['docs/backup.md', 'sh', 3, BACKUP],

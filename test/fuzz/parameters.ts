@@ -152,7 +152,7 @@ function* requestsOf(
 export interface FuzzResult {
   readonly requests: number;
   readonly statuses: Readonly<Record<string, number>>;
-  /** The internal errors, each with its request. */
+  /** Internal errors that the service answered with, each with its request. */
   readonly faults: readonly string[];
 }
 
@@ -163,8 +163,8 @@ export async function fuzzParameters(client: Client, operatorKey: string, share 
   let requests = 0;
   for (const api of FUZZED_APIS) {
     for (const operation of operationsOf(api)) {
-      // Each operation gets a new partner, so that it is not affected by what earlier operations deactivated,
-      // moved or revoked.
+      // Each operation gets a new partner, so that it is not affected by partners, keys or games that earlier
+      // operations deactivated, moved or revoked.
       const partner = await client.newPartner({ spinRateLimit: 1_000_000, apiRateLimit: 1_000_000 });
       const gameId = await client.newGame(partner.key, parSheet('classic-3-reel'));
       const right = (name: string, path: string): string => {

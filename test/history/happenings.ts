@@ -102,7 +102,10 @@ function callsOf({ as, northwind }: Portfolio) {
   };
 }
 
-/** Returns all actions in the order of time. @param days the number of days before today */
+/**
+ * Returns all actions in chronological order.
+ * @param days the number of days before today
+ */
 export async function happeningsOf(
   portfolio: Portfolio,
   days: number,

@@ -40,7 +40,7 @@ const DAYS = Number(values.days);
 const SHARE = Number(values.share);
 const HOUR_MS = 3_600_000;
 const STEP_HOURS = 1;
-/** The hour from which on the reports of the previous day exist. */
+/** The hour of a day from which on the reports of the previous day exist. */
 const REPORTS_HOUR = 3;
 /** Time in ms after which every program sees a changed clock. A program sees it within 10 ms. */
 const CLOCK_SEEN_MS = 50;

@@ -109,8 +109,8 @@ async function takeAll(browser: Browser, base: string, key: string): Promise<num
       if (!name.startsWith(values.only)) continue;
       const file = join(TO, `${name}.${look}.png`);
       mkdirSync(dirname(file), { recursive: true });
-      // Between pages of the console only the hash of the address changes, which causes no load event to wait
-      // for. The blank page forces a load.
+      // Between pages of the console only the hash of the address changes, so the browser sends no load
+      // event. Opening a blank page in between forces a load.
       await page.goto('about:blank');
       await page.goto(base + address, { waitUntil: 'networkidle' });
       await page.getByText('Loading…').first().waitFor({ state: 'detached' });

@@ -20,8 +20,8 @@ export interface DemoGame {
   /** Percentage of the partner's plays that go to this game. */
   readonly share: number;
   /**
-   * Standard deviation of a game that is played only until its return leaves the 99 % band, on days when that
-   * happens.
+   * Standard deviation of the return of one play. Players avoid a game with this value while its return is
+   * outside the 99 % band. Absent: players never avoid the game.
    */
   readonly sigma?: number;
 }
@@ -60,8 +60,8 @@ const playersOf = (count: number): string[] =>
   Array.from({ length: count }, (_, i) => (i < NAMES.length ? NAMES[i]! : `player-${1000 + i}`));
 
 /**
- * A game with a wager of 1 USD that pays twice the wager in 48 of 100 spins. Its return is judged from 30
- * spins on.
+ * A game with a wager of 1 USD that pays twice the wager in 48 of 100 spins. Its return is judged after its
+ * first 30 spins.
  */
 function coinSheet(title: string): object {
   const symbols = [

@@ -15,7 +15,7 @@ const ROUNDS_AT_ONCE = 40;
 const ROUND_STEPS_MAX = 20;
 /** Share of rounds that players abandon. They stay open for a day and are then closed. */
 const LEFT_OPEN = 0.02;
-/** Half-width of the 99 % band in standard errors. */
+/** Half-width of the 99 % band of a return, in standard errors. */
 const BAND = 2.576;
 const JUDGED_FROM_SPINS = 100;
 /** Relative traffic for each of the 24 hours of a day, highest in the evening. */
@@ -31,7 +31,7 @@ interface Round {
   readonly legalActions: readonly { readonly action: string }[];
 }
 
-/** The return of a game so far. */
+/** The sums from which the return of a game so far is computed. */
 interface Return {
   spins: number;
   net: number;
@@ -41,7 +41,7 @@ export class Traffic {
   readonly #client: Client;
   readonly #random: Random;
   readonly #returns = new Map<number, Return>();
-  /** The number of answered errors by code. */
+  /** Number of error responses, by error code. */
   readonly refusals = new Map<string, number>();
   plays = 0;
 
@@ -51,8 +51,8 @@ export class Traffic {
   }
 
   /**
-   * Plays a partner's traffic between two hours of a day. @param weight the factor of the day, 1 on usual
-   * days
+   * Plays a partner's traffic between two hours of a day.
+   * @param weight factor of the day's traffic, 1 on usual days
    */
   async play(partner: DemoPartner, fromHour: number, toHour: number, weight: number): Promise<void> {
     const share = HOURS.slice(fromHour, toHour).reduce((sum, each) => sum + each, 0) / HOURS_SUM;
@@ -99,8 +99,8 @@ export class Traffic {
   }
 
   /**
-   * Whether players avoid a game for now because its return has left the 99 % band. An honest game also
-   * leaves it sometimes for a while.
+   * Returns whether players avoid a game for now because its return has left the 99 % band. The return of an
+   * honest game also leaves the band sometimes for a while.
    */
   #rests({ id, sigma }: DemoGame): boolean {
     const known = this.#returns.get(id);

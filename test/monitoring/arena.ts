@@ -1,4 +1,7 @@
-/** The setting of a staged run: stores, two front ends, two workers, webhook receivers, and players. */
+/**
+ * The environment in which the alert test causes its faults: stores, two front ends, two workers, webhook
+ * receivers, and players.
+ */
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
@@ -44,7 +47,7 @@ export class Service {
   }
 }
 
-/** A partner's webhook receiver that answers as told. */
+/** A partner's webhook receiver, whose kind of answer the test sets. */
 export interface Receiver {
   readonly url: string;
   mode: 'accept' | 'fail' | 'hang';

@@ -1,4 +1,4 @@
-/** The faults of a staged run: what is done, which alerts must fire, and how the fault is mended. */
+/** The faults of the alert test: what is done, which alerts must fire, and how the fault is mended. */
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { bodyOf } from '../../src/api/client/apiClients.js';
@@ -22,7 +22,7 @@ export interface Cast {
   readonly gameId: number;
   /** Receives the events of the partner's large wins. */
   readonly receiver: Receiver;
-  /** A partner whose day before yesterday can't be settled. */
+  /** A partner for whom the day before yesterday can't be settled. */
   readonly unsettled: { readonly partnerId: number; readonly gameId: number };
 }
 
@@ -93,7 +93,7 @@ export function faultsOf({ arena, partner, gameId, receiver, unsettled }: Cast) 
       alerts: ['SpindleWebhooksLate'],
       begin: async () => {
         receiver.mode = 'hang';
-        // Four deliveries are under way, and later ones wait.
+        // The pause lets four deliveries begin, so that later deliveries wait.
         await pause(1000);
         await sql`UPDATE deliveries SET next_attempt_at = next_attempt_at - interval '10 minutes' WHERE status = 'pending'`;
       },
@@ -225,7 +225,9 @@ function folderAway(folder: string): Fault {
   };
 }
 
-/** Budget in USD that {@link newBonusGame} gives a bonus, and the budget that the fault leaves. */
+/**
+ * Budget in USD that {@link newBonusGame} gives a communal progressive, and the budget that the fault leaves.
+ */
 const BONUS_BUDGET_USD = 100_000_000;
 const BONUS_LEFT_USD = 100;
 
@@ -274,7 +276,10 @@ function bonusBudget(port: number, gameId: number): Fault {
   };
 }
 
-/** The sunset of the API version that every client uses approaches. @param port the port of a front end */
+/**
+ * Lets the sunset of the API version that every client uses approach.
+ * @param port the port of a front end
+ */
 function versionEnding(port: number): Fault {
   const endIn = async (days: number): Promise<void> => {
     const sunsetAt = new Date(Date.now() + days * DAY_MS).toISOString();
@@ -290,7 +295,7 @@ function versionEnding(port: number): Fault {
   };
 }
 
-/** Repeats an action until it is ended. */
+/** Repeats an action until the returned `end` is called. */
 function until(act: () => Promise<unknown>): { end(): Promise<void> } {
   let isOver = false;
   const loop = (async () => {

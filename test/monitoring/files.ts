@@ -1,4 +1,4 @@
-/** Reads the contents of grafana/ and docs/runbook.md for the checks. */
+/** Reads the contents of grafana/ and docs/runbook.md for the checks of dashboards and alerts. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';

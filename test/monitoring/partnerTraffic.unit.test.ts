@@ -10,9 +10,9 @@ const count = (traffic: PartnerTraffic, partnerId: number, requests: number, err
 const sum = (series: Map<unknown, number>): number =>
   [...series.values()].reduce((all, each) => all + each, 0);
 
-test('shows series for ten partners by requests and ten by errors, and one series for all other partners', () => {
+test('shows time series for ten partners by requests and ten by errors, and one time series for all other partners', () => {
   const traffic = new PartnerTraffic();
-  // The more requests a partner makes, the fewer of them fail.
+  // The test data: the more requests a partner makes, the fewer of them fail.
   for (let id = 1; id <= 100; id++) count(traffic, id, 100 + id, 101 - id);
   const series = requestsOf(traffic, 0);
   expect(series.size).toBe(21);
@@ -24,7 +24,7 @@ test('shows series for ten partners by requests and ten by errors, and one serie
   expect(traffic.figures().at(-1)).toEqual({ partnerId: null, requests: 80 * 150.5, errors: 80 * 50.5 });
 });
 
-test('counts each request permanently in one series, and no series falls while partners change ranks', () => {
+test('counts each request permanently in one time series, and no time series falls while partners change ranks', () => {
   const traffic = new PartnerTraffic();
   let all = 0;
   let before = requestsOf(traffic, 0);
@@ -34,7 +34,7 @@ test('counts each request permanently in one series, and no series falls while p
     all += 12 * 5 + 66;
     const now = requestsOf(traffic, minute * MINUTE_MS);
     expect(now.size).toBeLessThanOrEqual(11);
-    // The series of partners that are no longer shown have ended.
+    // The time series of partners that are no longer among the busiest have ended.
     for (const [partner, value] of now) expect(value).toBeGreaterThanOrEqual(before.get(partner) ?? 0);
     expect(now.get('other')).toBeLessThanOrEqual(all);
     before = now;
@@ -42,7 +42,7 @@ test('counts each request permanently in one series, and no series falls while p
   expect(before.get('other')).toBeGreaterThan(0);
 });
 
-test('starts the series of a partner that becomes busy at 0 and counts only its later requests', () => {
+test('starts the time series of a partner that becomes busy at 0 and counts only its later requests', () => {
   const traffic = new PartnerTraffic();
   for (let id = 1; id <= 10; id++) count(traffic, id, 10);
   requestsOf(traffic, 0);

@@ -9,12 +9,12 @@ import { parser } from '@prometheus-io/lezer-promql';
  * The labels of a metric with the values of each label. Undefined if the values can't be known in advance.
  */
 export type LabelsOf = ReadonlyMap<string, ReadonlySet<string> | undefined>;
-/** Labels by the name of a series, including `_bucket`, `_sum` and `_count` of a histogram. */
+/** Labels by the name of a time series, including `_bucket`, `_sum` and `_count` of a histogram. */
 export type Exposed = ReadonlyMap<string, LabelsOf>;
 
 /**
  * Reads the text format of a scrape. The labels include `job` and `instance`, which Prometheus adds to each
- * series.
+ * time series.
  */
 export function readExposition(text: string): Map<string, Map<string, Set<string> | undefined>> {
   const exposed = new Map<string, Map<string, Set<string> | undefined>>();
@@ -38,10 +38,13 @@ export function readExposition(text: string): Map<string, Map<string, Set<string
   return exposed;
 }
 
-/** The expression does not parse, or refers to a metric or label that does not exist. */
+/** Thrown if the expression does not parse, or refers to a metric or label that does not exist. */
 export class ExpressionError extends Error {}
 
-/** @returns the labels of the result, or undefined for a scalar. @throws ExpressionError */
+/**
+ * Checks an expression.
+ * @returns the labels of the result, or undefined for a scalar. @throws ExpressionError
+ */
 export function check(expression: string, exposed: Exposed): ReadonlySet<string> | undefined {
   return new Checker(expression, exposed).result();
 }
@@ -60,7 +63,7 @@ const COMPARISONS_AND_ARITHMETIC = new Set([
   'Gte',
   'Lte',
 ]);
-/** Functions that keep the labels of their vector. */
+/** PromQL functions that keep the labels of their vector. */
 const KEEPING = new Set([
   'rate',
   'increase',
@@ -146,7 +149,7 @@ class Checker {
     const operands = children(node.getChild('FunctionCallBody')!);
     const operation = this.#of(node.getChild('AggregateOp')!);
     const inner = this.#vector(operands.at(-1)!);
-    // topk and bottomk select series and keep their labels.
+    // The operators topk and bottomk select time series and keep their labels.
     if (operation === 'topk' || operation === 'bottomk') return inner;
     const modifier = node.getChild('AggregateModifier');
     if (modifier === null) return new Set();
@@ -182,7 +185,7 @@ class Checker {
     if (operator === 'Or') return new Set([...left, ...right]);
     const modifier = node.getChild('MatchingModifierClause');
     if (modifier === null) {
-      // Series of both sides match only if they have the same labels.
+      // Time series of both sides of an operator match only if they have the same labels.
       if (!sameMembers(left, right)) {
         this.#fail(`matches {${[...left].sort()}} with {${[...right].sort()}}: no series has both`);
       }
@@ -198,7 +201,7 @@ class Checker {
     return this.#labels(node) ?? this.#fail(`${this.#of(node)} is no vector`);
   }
 
-  /** Returns the labels in a `by` or `on`, which all sides must have. */
+  /** Returns the labels in a `by` or `on`, which the vectors on all sides must have. */
   #grouping(modifier: SyntaxNode, sides: readonly ReadonlySet<string>[]): Set<string> {
     const names = (modifier.getChild('GroupingLabels')?.getChildren('LabelName') ?? []).map((label) =>
       this.#of(label),

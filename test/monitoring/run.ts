@@ -35,7 +35,8 @@ const HEALTHY_MS = 20_000;
 const FIRES_WITHIN_MS = 120_000;
 const CLEARS_WITHIN_MS = 300_000;
 /**
- * Settings with an outbox that fills within half a minute, and webhooks whose five attempts take two seconds.
+ * Settings with an outbox that is full within half a minute, and with webhooks whose five attempts take two
+ * seconds.
  */
 const SETTINGS = {
   OUTBOX_MAX_ENTRIES: '8000',
@@ -107,21 +108,22 @@ async function main(cleanup: Cleanup): Promise<boolean> {
     ),
   );
 
-  // These players are active from now until the end.
+  // These players play from now until the end of the test.
   const spin = (of: { key: string }, body: { gameId: number; wagerUsd: number }): Promise<unknown> =>
     api.partner(of.key).POST('/spin', { body: { playerId: `p${Math.floor(Math.random() * 500)}`, ...body } });
   const slot = { gameId, wagerUsd: 0.25 };
   for (const stop of [
     paced(Number(values.rate), () => spin(partner, slot)),
     paced(2, () => api.partner(partner.key).GET('/games')),
-    // These requests are refused because of the caller's mistake and because of a limit set by the operator.
+    // The service refuses the following requests: one because of the caller's mistake, the other because of a
+    // limit that the operator set.
     paced(1, () => spin(partner, { ...slot, wagerUsd: 2 })),
     paced(1, () => spin(late, { gameId: unsettled.gameId, wagerUsd: 0.25 })),
   ]) {
     cleanup.add(stop);
   }
-  // Tickets are answered only while a worker and Postgres run, so they are sold only until these are taken
-  // away.
+  // Tickets are answered only while a worker and Postgres run, so they are sold only until the first fault
+  // stops these.
   const stopRaffle = paced(2, () => spin(partner, { gameId: raffleId, wagerUsd: 1 }));
   cleanup.add(stopRaffle);
   const today = new Date().toISOString().slice(0, 10);
@@ -144,7 +146,7 @@ async function main(cleanup: Cleanup): Promise<boolean> {
     took = rate;
   });
   loading.catch(() => {});
-  // The panels are checked during the load and a little longer.
+  // The panels are checked during the load and for a short time after it.
   const healthyBy = performance.now() + HEALTHY_MS;
   while (took === undefined || (panels.withoutData.length > 0 && performance.now() < healthyBy)) {
     await Promise.race([loading, pause(400)]);
@@ -260,8 +262,8 @@ interface Staged {
   readonly fault: Fault;
   readonly mendedMs: number;
   /**
-   * Time in ms from the begin of the fault until each alert fired, by alert. Undefined if the alert did not
-   * fire.
+   * Time in ms from the beginning of the fault until each alert fired, by alert. Undefined if the alert did
+   * not fire.
    */
   readonly fired: ReadonlyMap<string, number | undefined>;
   /** Time in ms from the end of the fault until each alert stopped firing, by alert. */

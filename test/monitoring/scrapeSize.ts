@@ -28,7 +28,8 @@ const gaugeOf = (text: string, name: string): number =>
   Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1] ?? 0);
 
 /**
- * Registers this many games, and scrapes their worker with the default number of series and with all series.
+ * Registers this many games. Scrapes their worker with the default number of time series, and then with all
+ * time series.
  */
 export async function scrapeSize(
   games: number,

@@ -1,5 +1,5 @@
 /**
- * The Prometheus of a staged run, with the project's configuration and rules except for the targets and a
+ * The Prometheus of the alert test, with the project's configuration and rules except for the targets and a
  * faster clock.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -93,8 +93,8 @@ export class Prometheus {
   }
 
   /**
-   * Runs an instant query and returns the number of series with a numeric value. @throws Error if Prometheus
-   * refuses the query
+   * Runs an instant query and returns the number of time series with a numeric value.
+   * @throws Error if Prometheus refuses the query
    */
   async series(expr: string): Promise<number> {
     const { result, resultType } = (await this.#get(`query?query=${encodeURIComponent(expr)}`)) as {
@@ -105,7 +105,7 @@ export class Prometheus {
     return (result as { value: [number, string] }[]).filter(({ value }) => value[1] !== 'NaN').length;
   }
 
-  /** Queries which alerts fire. */
+  /** Queries which alerts are firing. */
   async look(): Promise<void> {
     const { alerts } = (await this.#get('alerts')) as {
       alerts: { state: string; labels: { alertname: string } }[];

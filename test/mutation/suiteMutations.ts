@@ -21,15 +21,15 @@ const BLOCKED_OWED = test(
 const READERS = 'api/spins/readers';
 const AFTER_MOVE = test(
   READERS,
-  'every reader still has all earlier entries, and later ones, after a partner moves to an idle cell',
+  'every reader still shows all earlier entries, and later ones, after a partner moves to an idle cell',
 );
 const SAME_ROWS = test(
   READERS,
-  'shows each kind of spin in CSV as in JSON, and both as the spin was answered',
+  'shows each kind of spin in CSV as in JSON, and in both as in the response to the spin',
 );
 const ONE_MOMENT = test(
   READERS,
-  'shows one consistent moment in each answer while spins are dealt: budget and paid, queue and totals',
+  'shows the state of one moment in each answer while spins are dealt: budget and paid, queue and totals',
 );
 const REPEATED = 'the idempotency key of other routes';
 const LIVE_NEIGHBOUR = test(

@@ -1,6 +1,6 @@
 /**
- * Tests that errors for which the statement is not to blame count as Postgres being away, so that the caller
- * may retry.
+ * Tests that errors which the statement did not cause are reported as an unavailable Postgres, so that the
+ * caller may retry.
  */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -40,7 +40,7 @@ const failureOf = (promise: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   );
 
-test('treats Postgres as away if a transaction ends because its session was idle for too long', async () => {
+test('reports Postgres as unavailable if a transaction ends because its session was idle for too long', async () => {
   const failure = await failureOf(
     sql.begin(async (tx) => {
       const [row] = await tx<{ pid: number }[]>`SELECT pg_backend_pid() AS pid`;
@@ -56,7 +56,7 @@ test('treats Postgres as away if a transaction ends because its session was idle
   expect(isPostgresAway(failure)).toBe(true);
 });
 
-test('treats Postgres as away if a COPY hangs, after the same timeout as any other statement', async () => {
+test('reports Postgres as unavailable if a COPY hangs, after the same timeout as for any other statement', async () => {
   let pid = 0;
   const failure = await failureOf(
     sql.begin(async (tx) => {
@@ -71,7 +71,7 @@ test('treats Postgres as away if a COPY hangs, after the same timeout as any oth
   expect(await sql`SELECT 1 AS one`).toEqual([{ one: 1 }]);
 });
 
-test('treats Postgres as away if a deadlock aborts a transaction', async () => {
+test('reports Postgres as unavailable if a deadlock aborts a transaction', async () => {
   let arrived = 0;
   let meet = (): void => {};
   const met = new Promise<void>((resolve) => {

@@ -1,4 +1,4 @@
-/** Tests reading rows of COPY in binary format from chunks that end anywhere. */
+/** Tests the reader of COPY data in binary format, with chunks of the data that end anywhere. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { type CopyRow, CopyRows, readRows } from '../../src/postgres/copy.js';
@@ -25,7 +25,7 @@ function bytesOf(rows: readonly Row[]): Buffer {
   return Buffer.from(copy.end());
 }
 
-/** Yields the bytes in chunks that end at these shares of the total length. */
+/** Yields the bytes in chunks that end at the given shares of the total length. */
 async function* pieces(bytes: Buffer, shares: readonly number[]): AsyncGenerator<Buffer> {
   const cuts = shares.map((share) => Math.floor(share * bytes.length)).sort((a, b) => a - b);
   let from = 0;

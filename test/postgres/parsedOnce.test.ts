@@ -40,7 +40,7 @@ test.each([
   [false, 1n],
   [true, 0n],
 ])(
-  'prepares statements once on a connection, and never behind a pooler (pooled: %s, prepared: %s)',
+  'prepares statements once on a connection, and never behind a pooler (behind a pooler: %s, prepared: %s)',
   async (isPooled, expected) => {
     const sql = connect(isPooled);
     for (const n of [1, 2, 3]) {
@@ -54,7 +54,7 @@ test.each([
 test('prepared statements still work after a column is added to each of their tables', async () => {
   const sql = connect(false);
   const askAll = async (): Promise<void> => {
-    // Postgres keeps a plan from the sixth execution on.
+    // From the sixth execution of a statement on, Postgres keeps its plan.
     for (let times = 0; times < 7; times++) {
       await newestOfAll(sql);
       await nextDueMs(sql);

@@ -21,8 +21,8 @@ const verdictOf = (of: Of, name: string, size: number) =>
   );
 
 /**
- * Returns the tests of a battery that fail for biased draws. @param stretches the draws of the first run and
- * of a repetition
+ * Returns the tests of a battery that fail for biased draws.
+ * @param stretches ranges of the draws of the first run and of a repetition
  */
 async function failing<Draws>(
   tests: readonly RandomTest<Draws>[],
@@ -42,7 +42,7 @@ async function failing<Draws>(
   return judged.filter(({ passed }) => !passed).map(({ name }) => name);
 }
 
-/** Yields stretches of words of a keystream, each changed by a function. */
+/** Yields ranges of words of a keystream, each changed by a function. */
 function* words(count: number, name: string, change: (words: Uint32Array, stretch: number) => Uint32Array) {
   for (let i = 0; i < count; i++) yield change(wordsOf(seedOf(`${name} ${i}`), 262_144), i);
 }
@@ -72,15 +72,16 @@ test('runs of the RNG test battery with other seeds fail about as often as the r
     low.tests += values.length;
     low.below += values.filter(({ p }) => p < 0.1).length;
   }
-  // 1.1 % of 30 runs should fail. Of 150 p-values 15 should be below 0.1, with a standard deviation of 3.7.
+  // On average 1.1 % of the runs fail, so of these 30 runs hardly any should. Of 150 p-values 15 should be
+  // below 0.1, with a standard deviation of 3.7.
   expect(failed).toBeLessThanOrEqual(3);
   expect(low.tests).toBe(150);
   expect(low.below).toBeGreaterThan(4);
   expect(low.below).toBeLessThan(26);
 }, 180_000);
 
-test('the RNG test battery finds a bit that is one in a share of 0.501 of all words', async () => {
-  // One in 500 zeros of this bit becomes a one.
+test('the RNG test battery finds a bit that is set in a share of 0.501 of all words', async () => {
+  // One of 500 zeros of this bit becomes a one.
   const draws = (draw: number) =>
     words(draw === 0 ? 40 : 80, `bit ${draw}`, (some) =>
       some.map((word, i) => (i % 500 === 0 ? (word | 8) >>> 0 : word)),
@@ -107,7 +108,7 @@ test('the RNG test battery finds a repeated block, both of words and of outcomes
   const kept = wordsOf(seedOf('kept'), 65_536);
   const copied = (draw: number) =>
     words(10, `repeated ${draw}`, (some, stretch) => {
-      // The repeated 256 KiB are put at different places.
+      // The two copies of the repeated 256 KiB start at different positions.
       if (stretch === 2 || stretch === 7) some.set(kept, stretch * 1001);
       return some;
     });
@@ -128,8 +129,8 @@ test('the RNG test battery finds a repeated block, both of words and of outcomes
 
 test('the RNG test battery finds modulo bias', async () => {
   const { distribution } = compiledSheet(sheet);
-  // There are 1,000 equal shares of a word of 16 bits, so the first 536 shares are drawn once more in 65,536
-  // draws.
+  // A word of 16 bits has 65,536 values for 1,000 results, so the first 536 results each occur once more than
+  // the others in 65,536 draws.
   const owner = Uint16Array.from({ length: 1000 }, (_, share) =>
     distribution.cumulative.findIndex((end) => end * 1000n > BigInt(share) * distribution.total),
   );
@@ -144,7 +145,7 @@ test('the RNG test battery finds modulo bias', async () => {
   expect(await failing(tests.slice(0, 1), draws)).toEqual(['frequency of classes']);
 }, 180_000);
 
-test('the RNG test battery finds a shuffle that swaps with any place, and accepts an honest shuffle', async () => {
+test('the RNG test battery finds a shuffle that swaps each position with any other, and accepts a correct shuffle', async () => {
   const kinds = new Array<number>(64).fill(1);
   const prizes = kinds.slice(1).map((count) => ({ count }));
   const tests = shuffleTests({ name: 'pool', kinds, zone: 1 });
@@ -169,7 +170,7 @@ test('the RNG test battery finds a shuffle that swaps with any place, and accept
   ).toEqual([]);
 }, 180_000);
 
-test('the RNG test battery repeats a test with a suspect p-value at four times the size, but not a hopeless one', async () => {
+test('the RNG test battery repeats a test with a suspect p-value at four times the size, but not a test that clearly failed', async () => {
   const asked: [number, number][] = [];
   const of = (name: string, first: number, again: number) => ({
     name,

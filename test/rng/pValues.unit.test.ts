@@ -43,7 +43,7 @@ test('computes chi-square with very many degrees of freedom like the normal dist
   expect(normalP(1.959963984540054)).toBeCloseTo(0.05, 12);
 });
 
-test('judges too good a fit as suspect as a bad one, and an impossible result with p = 0', () => {
+test('reports too good a fit as suspect as well as a bad one, and an impossible result with p = 0', () => {
   expect(goodnessP([2500, 2500, 2500, 2500], [0.25, 0.25, 0.25, 0.25])).toBeLessThan(1e-6);
   expect(goodnessP([500, 480, 1], [0.5, 0.5, 0])).toBe(0);
   expect(goodnessP([1000], [1])).toBeUndefined();

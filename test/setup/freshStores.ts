@@ -5,7 +5,9 @@ import postgres from 'postgres';
 import { inject } from 'vitest';
 import type { TestStores } from '../support/stores.js';
 
-/** Number of the last of the server's 16 databases, which records the claims on the others. */
+/**
+ * Number of the last of the 16 Redis databases. It contains the claims of processes on the other databases.
+ */
 const CLAIMS = 15;
 const claimed = new Map<string, Promise<number>>();
 
@@ -22,7 +24,8 @@ async function claimDatabase(serverUrl: string): Promise<number> {
       const key = `claim:${database}`;
       if ((await redis.set(key, process.pid, 'NX')) === 'OK') return database;
       const holder = Number(await redis.get(key));
-      // The first process that removes a dead holder's claim gets the database.
+      // If several processes find the claim of a dead process, the first one that replaces the claim gets the
+      // database.
       if (!isAlive(holder) && (await redis.getset(key, process.pid)) === String(holder)) return database;
     }
   } finally {

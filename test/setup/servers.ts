@@ -1,6 +1,6 @@
 /**
- * Starts one real Redis and one real Postgres before the first file of a test run, and stops them after the
- * last.
+ * Starts one real Redis and one real Postgres before the first file of a test run, and stops both after the
+ * last file.
  */
 import { chmod, mkdtemp, realpath, rm } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -32,12 +32,15 @@ const packages = (lock: string): [string, Package][] =>
   Object.entries((read(lock) as { packages: Record<string, Package> }).packages)
     .filter(([path]) => path !== '')
     .map(([path, each]) => [path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length), each]);
-/** Whether a package is for servers. npm does not install packages for other machines. */
+/**
+ * Returns whether a package may be installed on servers. npm does not install packages for other kinds of
+ * machines.
+ */
 const isForServers = ({ os, cpu }: Package): boolean =>
   (os === undefined || os.includes('linux') || os.includes('darwin')) &&
   (cpu === undefined || cpu.includes('x64') || cpu.includes('arm64'));
 
-/** The oldest version of each Node range that package.json names. */
+/** The oldest version of each range of Node versions that package.json names. */
 const oldest = engines.node.split(' || ').map((range) => minVersion(range).version);
 
 /**

@@ -14,7 +14,7 @@ const filesIn = (folder: string, ending: RegExp): string[] =>
     .filter((file) => ending.test(file))
     .map((file) => join(folder, file));
 
-/** The rooms of the sources, which are the folders of src. */
+/** Names of the folders directly below src. */
 const rooms = readdirSync(join(ROOT, 'src')).filter((name) =>
   statSync(join(ROOT, 'src', name)).isDirectory(),
 );
@@ -64,10 +64,10 @@ describe('file names in the documentation', () => {
   });
 });
 
-describe('README.md of each room of src', () => {
+describe('README.md of each folder of src', () => {
   const LINES_MAX = 15;
 
-  test.each(rooms)(`README.md of the room %s introduces it in at most ${LINES_MAX} lines`, (name) => {
+  test.each(rooms)(`src/%s/README.md introduces the folder in at most ${LINES_MAX} lines`, (name) => {
     const lines = read(`src/${name}/README.md`).trimEnd().split('\n');
     expect(lines[0]).toBe(`# ${name}`);
     expect(lines.length).toBeLessThanOrEqual(LINES_MAX);
@@ -75,8 +75,8 @@ describe('README.md of each room of src', () => {
       expect(lines.filter((line) => line.startsWith(part))).toHaveLength(1);
   });
 
-  test.each(rooms)('README.md of the room %s names only files and folders that exist', (name) => {
-    // Paths may start at the root, at src, or in the room.
+  test.each(rooms)('src/%s/README.md names only files and folders that exist', (name) => {
+    // Paths may be relative to the root of the project, to src, or to the folder of the README.md.
     const exists = (path: string): boolean =>
       ['', 'src', join('src', name)].some((from) => existsSync(join(ROOT, from, path)));
     const named = [...read(`src/${name}/README.md`).matchAll(/`(\w[\w.-]*[/.][\w./-]*)`/g)].map(
@@ -87,7 +87,7 @@ describe('README.md of each room of src', () => {
   });
 
   test.each(rooms)(
-    'README.md of the room %s names each of its folders except resources of the API',
+    'src/%s/README.md names each folder in its folder, except resources of the API',
     (name) => {
       const folders = readdirSync(join(ROOT, 'src', name), { withFileTypes: true })
         .filter(
@@ -217,7 +217,8 @@ describe('docs/settings.md', () => {
     const rows = read('docs/settings.md').match(/^\| `[A-Z_]+` \|.*$/gm);
     expect(rows).toHaveLength(Object.keys(Environment.properties).length);
     expect(rows!.length).toBeLessThanOrEqual(45);
-    // A range must be in its own column, because no test checks the text of the meaning.
+    // The range of a setting must be in the column for ranges, because no test checks the text of its
+    // meaning.
     expect(rows!.filter((row) => / (in production|or more|at most \d+)( \||\.)/.test(row))).toEqual([]);
   });
 });

@@ -17,7 +17,9 @@ import { escaped } from '../mutation/suiteCopy.js';
 import { SUITE_MUTATIONS } from '../mutation/suiteMutations.js';
 import { ROOT } from '../support/root.js';
 
-/** The target does not matter, because it does not change the text of a statement. */
+/**
+ * The compiler's target language version is arbitrary, because it does not change the text of a statement.
+ */
 const compilerOptions = { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext };
 
 /** Compiles a file as the build does, so that no build is needed. */

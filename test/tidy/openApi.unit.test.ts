@@ -99,11 +99,11 @@ describe.each(documents)('the OpenAPI document of the %s API', (scope, document)
   });
 });
 
-/** Whether a generator would make a separate type for a schema. */
+/** Returns whether a generator would make a separate type for a schema. */
 const isNamed = ({ type, properties, enum: choices }: Json): boolean =>
   (type === 'object' && properties !== undefined) || (Array.isArray(choices) && choices.length > 1);
 
-/** Returns the places of such schemas inside other schemas. */
+/** Returns the places inside other schemas where a schema becomes a type without a name. */
 function anonymous(schemas: Record<string, Json>, at: readonly string[]): string[] {
   const found: string[] = [];
   const look = (value: unknown, path: readonly string[]): void => {

@@ -40,7 +40,7 @@ function kindOfType(type: ts.TypeNode): string | undefined {
   return ['string', 'number', 'boolean', 'bigint', 'Date', 'Buffer'].includes(text) ? text : undefined;
 }
 
-/** A type that has at least this share of a schema's members repeats the schema. */
+/** Share of a schema's members. A type that has at least this share of them repeats the schema. */
 const SHARE_MIN = 0.75;
 
 const schemas = (NAMED_SCHEMAS as unknown as readonly (readonly [string, TObject])[])

@@ -85,7 +85,7 @@ test('every program that a script or programs.json names exists', () => {
 });
 
 test('every pre or post script in package.json belongs to another script', () => {
-  // This is npm's own hook, which runs at the end of `npm ci`.
+  // This script is npm's own hook, which runs at the end of `npm ci`.
   const own = 'postinstall';
   const hooks = Object.keys(scripts).filter((name) => /^(pre|post)/.test(name) && name !== own);
   expect(hooks.filter((name) => scripts[name.replace(/^(pre|post)/, '')] === undefined)).toEqual([]);

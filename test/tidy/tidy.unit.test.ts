@@ -1,7 +1,4 @@
-/**
- * Rules for the text of the sources: words that must not return, time limits in tests, and numbers of
- * migrations.
- */
+/** Rules for the text of the sources: forbidden words, time limits in tests, and numbers of migrations. */
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -46,7 +43,7 @@ describe('words in the sources', () => {
 
   test('the sources name no folder of the machine on which the project was made', () => {
     const found = linesWith(/(^|[\s'"`(])\/work\b|\.\.\/shared\b|'\.\.', 'shared'/);
-    // The public corpora lie next to the project. A clone without them skips their tests.
+    // The public test corpora lie next to the project. A clone without them skips the tests that need them.
     expect(found.filter((line) => !line.startsWith('test/support/corpora.ts:'))).toEqual([]);
   });
 });

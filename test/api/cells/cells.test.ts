@@ -1,4 +1,4 @@
-/** Tests the operators' view of the cells. */
+/** Tests the list of the cells that operators see. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freshStores } from '../../setup/freshStores.js';
 import type { Client } from '../../support/client.js';

@@ -19,7 +19,7 @@ afterAll(async () => {
   await stores.drop();
 });
 
-test('lists a game that has a communal progressive with its budget', async () => {
+test('lists a game that has a communal progressive, with the state and the budget of the progressive', async () => {
   const partner = await service.newPartner();
   const gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
   const rules = {

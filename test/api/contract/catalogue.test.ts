@@ -1,6 +1,6 @@
 /**
- * Checks that the served OpenAPI documents equal the files in openapi/, and that real answers match these
- * documents.
+ * Checks that the served OpenAPI documents equal the files in openapi/, and that the service's responses
+ * match these documents.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -188,7 +188,7 @@ describe.each(SCOPES)('the OpenAPI document of the %s API', (scope) => {
   });
 });
 
-test('answers every operation as its OpenAPI document says, for right and for wrong requests', async () => {
+test('answers valid and invalid requests of every operation as the OpenAPI document says', async () => {
   const { key, partnerId } = partner;
   const ask = async (scope: Scope, method: string, template: string, path: string, body?: unknown) => {
     const answer = await client.request<Record<string, never>>(method.toUpperCase(), BASES[scope] + path, {

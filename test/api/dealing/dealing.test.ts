@@ -150,7 +150,7 @@ test('sends one game status event when a raffle is sold out', async () => {
   expect(await statuses()).toEqual([{ gameId: raffle, status: 'CLOSED', reason: 'SOLD_OUT' }]);
 });
 
-test('records who set a dealing switch and why in the audit log, and applies the switch to later processes', async () => {
+test('records who set a dealing switch and why in the audit log, and applies the switch to processes that start later', async () => {
   expect(await service.operator('PUT', '/dealing', { state: 'OFF' })).toMatchObject({ status: 400 });
   const set = await service.operator('PUT', '/dealing', { state: 'OFF', reason: 'A look at payouts' });
   expect(set.body).toMatchObject({ state: 'OFF', reason: 'A look at payouts', actor: 'operator' });
@@ -184,7 +184,7 @@ test('deals no spin under load more than a second after dealing was switched off
         const { status, body } = await spin(undefined, at);
         if (status !== 200) expect(['KS-5013', 'KS-4291']).toContain(body.errorCode);
         answered++;
-        // The time in the ledger entry counts, because the answer may arrive later.
+        // The time in the ledger entry is checked, because the response may arrive later.
         if (status === 200) newestDealtAt = Math.max(newestDealtAt, await dealtAt(body.spinId as string));
       }
     });

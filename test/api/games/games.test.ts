@@ -1,4 +1,4 @@
-/** Tests the partner's list of games and the return figures that it shows for each kind of game. */
+/** Tests the partner's list of games, and the return to player that it contains for each kind of game. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freshStores } from '../../setup/freshStores.js';
 import type { Client } from '../../support/client.js';
@@ -41,10 +41,10 @@ test('lists the return to player of a slot, a raffle and a blackjack table', asy
     ]),
   );
   expect(shown.get(slotId)).toEqual({ certifiedRtp: 0.925, hitFrequency: 0.3, topPrizeUsd: 9.625 });
-  // The prizes are worth 1,000 + 60 × 10 USD, and the pool sells for 2,000 USD.
+  // The prizes are worth 1,000 + 60 × 10 USD, and all tickets of the pool cost 2,000 USD together.
   expect(shown.get(raffle.body.gameConfigId)).toEqual({ certifiedRtp: 0.8, topPrizeUsd: 1000 });
-  // The published house edge of the default rules is 0.0046 of the first wager. A round's stakes average
-  // 1.1273 wagers, so the return is 1 − 0.0046 ÷ 1.1273.
+  // The published house edge of the default rules is 0.0046 of the first wager. The stakes of a round are
+  // 1.1273 wagers on average, so the return is 1 − 0.0046 ÷ 1.1273.
   expect(shown.get(tableId)?.basicStrategyRtp).toBeCloseTo(0.99592, 5);
   expect(shown.get(tableId)?.certifiedRtp).toBeUndefined();
 });

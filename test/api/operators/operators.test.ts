@@ -48,8 +48,8 @@ afterAll(async () => {
   await stores.drop();
 });
 
-// The service delays its answers from the fourth wrong key within a minute, so the counter is reset before
-// each test.
+// The service delays its responses from the fourth wrong key within a minute, so the counter of wrong keys is
+// reset before each test.
 beforeEach(async () => {
   await redis.del(authFailuresKey('127.0.0.1'));
 });
@@ -75,8 +75,8 @@ async function made(name: string, role: string, more: object = {}): Promise<Made
 const failed = (status: number, errorCode: string) => ({ status, body: { errorCode } });
 
 /**
- * Begins a console session. @returns the cookie as a browser sends it, the whole Set-Cookie header, and the
- * answer
+ * Begins a console session.
+ * @returns the cookie as a browser sends it, the whole Set-Cookie header, and the response
  */
 async function signIn(key: string, headers: Record<string, string> = {}, from = client) {
   const answer = await from.request<Session>('POST', `${BASE}/session`, { key, headers });
@@ -246,7 +246,7 @@ describe('named operators', () => {
     [{ name: 'x'.repeat(65), role: 'admin' }, '/name'],
     [{ name: 'fine', role: 'root' }, '/role'],
     [{ name: 'fine', role: 'admin', expiresAt: '2020-01-01T00:00:00Z' }, '/expiresAt'],
-  ])('refuses to create an operator from %j', async (body, path) => {
+  ])('refuses to create an operator whose request body is %j', async (body, path) => {
     const answer = await client.operator<{ details: { path: string }[] }>('POST', '/operators', body);
     expect(answer).toMatchObject(failed(400, 'KS-4101'));
     expect(answer.body.details[0]?.path).toBe(path);
@@ -322,7 +322,7 @@ describe('sessions of the console', () => {
     );
   });
 
-  test("a console session begins only with a key; its cookie can't renew it, and signing out removes its row", async () => {
+  test("a console session begins only with a key, its cookie can't begin another session, and signing out removes its row", async () => {
     const { apiKey } = await made('renewing', 'operator');
     const { cookie, session } = await signIn(apiKey);
     const { csrfToken } = session;

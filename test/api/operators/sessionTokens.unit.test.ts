@@ -1,5 +1,6 @@
 /**
- * Tests the tokens of console sessions, which the service tells from forged tokens without reading the store.
+ * Tests the tokens of console sessions. The service distinguishes them from forged tokens without reading the
+ * store.
  */
 import { expect, test } from 'vitest';
 import { SessionTokens } from '../../../src/api/server/sessionTokens.js';

@@ -121,7 +121,7 @@ test("pages through every entry of a player's statement, with each balance deriv
   expect(await refused(`${path}?cursor=x`)).toEqual([400, 'KS-4101']);
 });
 
-test('shows operators a spin with its answer, its ledger entry, and the sealed block of its outcome', async () => {
+test('shows operators a spin with its response, its ledger entry, and the sealed block of its outcome', async () => {
   const { spinId, outcome } = spins[7]!;
   expect(await get(`/spins/${spinId}`)).toMatchObject({
     partnerId: partner.partnerId,
@@ -188,7 +188,7 @@ test("shows a failing webhook to its partner, to operators and in the overview's
   expect((await get<Listed>(`/partners/${owner.partnerId}/webhooks`)).webhooks[0]!.health).toEqual(
     await own(),
   );
-  // A failure that is retried within a minute needs no attention.
+  // A delivery that failed once and is retried within a minute needs no attention.
   expect((await get<{ attention: Body }>('/overview')).attention).toMatchObject({ failingWebhooks: 0 });
   await sql`UPDATE webhooks SET failing_since = now() - interval '33 minutes' WHERE webhook_id = ${id}`;
   await sql`
@@ -204,7 +204,8 @@ test("shows a failing webhook to its partner, to operators and in the overview's
       health: { ...health, failingSince: expect.any(String) },
     },
   ]);
-  // A webhook that its partner deactivated waits for the partner, so the operator's list does not show it.
+  // The operators' list does not show a webhook that its partner deactivated, because only the partner can
+  // act on it.
   await client.partner('PATCH', `/webhooks/${id}`, owner.key, { isActive: false });
   expect(await own()).toMatchObject({ state: 'inactive', reason: 'set inactive', pending: 3 });
   expect(await get('/overview')).toMatchObject({

@@ -68,7 +68,7 @@ test("refuses games, active PAR sheets and webhooks beyond a partner's cap (KS-4
   ).toBe(201);
 });
 
-test('lists each PAR sheet with the fields that its upload was answered with', async () => {
+test('lists each PAR sheet with the same fields as the response to its upload', async () => {
   const { key } = await service.newPartner();
   const made = await service.partner('POST', '/par-sheets', key, parSheet('double-strike'));
   const list = await service.partner('GET', '/par-sheets', key);

@@ -1,6 +1,6 @@
 /**
- * Tests players whose names can't appear in a URL path, or only encoded. They can play, and partners and
- * operators can read, block and pay them.
+ * Tests players whose names can't appear in a URL path, or only percent-encoded. Such players can play, and
+ * partners and operators can read, block and pay them.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Spindle } from '../../../clients/typescript/src/index.js';
@@ -63,7 +63,7 @@ async function fetched(method: string, path: string, playerId: string, body?: ob
 }
 
 describe.each(NAMES.map((name) => [JSON.stringify(name), name]))('a player named %s', (_shown, playerId) => {
-  test('finds a player with an awkward name by every call of the TypeScript client', async () => {
+  test('finds a player with an unusual name by every call of the TypeScript client', async () => {
     expect(await spindle.getPlayer(playerId)).toMatchObject({ playerId, status: 'ACTIVE' });
     const spins = [];
     for await (const spin of spindle.playerSpins(playerId)) spins.push(spin);
@@ -72,7 +72,7 @@ describe.each(NAMES.map((name) => [JSON.stringify(name), name]))('a player named
     for await (const bonus of spindle.communal.bonuses(playerId)) expect.unreachable(bonus.eventId);
   });
 
-  test('lets operators read, block, unblock and pay an oddly named player through clients that normalize paths', async () => {
+  test('lets operators read, block, unblock and pay a player with an unusual name through clients that normalize paths', async () => {
     expect(await fetched('GET', '/statement', playerId)).toMatchObject({ status: 200, body: { playerId } });
     expect((await fetched('GET', '/recall', playerId)).body.games).toHaveLength(1);
     for (const status of ['BLOCKED', 'ACTIVE']) {
@@ -100,7 +100,7 @@ describe.each(NAMES.map((name) => [JSON.stringify(name), name]))('a player named
   });
 });
 
-test('accepts a player name in the query only once, and only if the path has the placeholder _', async () => {
+test('accepts a player name in the query only once, and only if the path has the placeholder `_` for the player', async () => {
   const ask = (path: string) => service.partner('GET', path, partner.key);
   expect(await ask('/players/_?playerId=..')).toMatchObject({ status: 200, body: { playerId: '..' } });
   expect(await ask('/players/_?playerId=_')).toMatchObject({ status: 200, body: { playerId: '_' } });

@@ -1,4 +1,7 @@
-/** Tests recall: it must show the last games of a player, of every kind, exactly as the player saw them. */
+/**
+ * Tests the game recall: it must show the last games of a player, of every kind, exactly as the player saw
+ * them.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { freshStores } from '../../setup/freshStores.js';
 import type { TestPartner } from '../../support/client.js';
@@ -87,7 +90,7 @@ const recall = async (playerId: string, query = ''): Promise<Recalled[]> => {
   return answer.body.games;
 };
 
-/** Returns what recall must show for a spin or ticket with this answer. */
+/** Returns what the game recall must contain for a spin or ticket that got this response. */
 const ofSpin = (kind: string, gameId: number, wagerUsd: number, { outcome, ...answer }: Answered) => ({
   ...answer,
   kind,
@@ -97,7 +100,7 @@ const ofSpin = (kind: string, gameId: number, wagerUsd: number, { outcome, ...an
   payoutUsd: outcome.payoutUsd,
   balanceAfterUsd: answer.balance.balanceUsd,
 });
-/** Returns what recall must show for this round. */
+/** Returns what the game recall must contain for this round. */
 const ofRound = (round: RoundAnswer) => ({
   kind: 'round',
   roundId: round.roundId,
@@ -108,8 +111,8 @@ const ofRound = (round: RoundAnswer) => ({
   outcomeIndex: round.shoe.index,
 });
 
-describe("recall of a player's last games", () => {
-  test('recall shows ten mixed games as the player saw them, each starting with the balance of the one before', async () => {
+describe("the recall of a player's last games", () => {
+  test('the game recall shows ten mixed games as the player saw them, each starting with the balance after the previous game', async () => {
     const playerId = 'mixed';
     const shown: Json[] = [];
     for (let i = 0; i < 2; i++) {
@@ -152,7 +155,7 @@ describe("recall of a player's last games", () => {
     expect(spins).toMatchObject(history.body.spins);
   });
 
-  test('recall shows a bonus share inside the spin that fired it, and as a game of its own for other players', async () => {
+  test('the game recall shows a bonus share inside the spin that fired the bonus, and as a game of its own for other players', async () => {
     const fired: string[] = [];
     for (let i = 0; i < 30; i++) {
       const playerId = `sharer-${i % 3}`;
@@ -175,7 +178,7 @@ describe("recall of a player's last games", () => {
     expect(shares).toBeGreaterThan(0);
   });
 
-  test('recall shows an open blackjack round without its hole card and without a payout', async () => {
+  test('the game recall shows an open blackjack round without its hole card and without a payout', async () => {
     let i = 0;
     let round = await dealt('open-0');
     while (round.status !== 'OPEN') round = await dealt(`open-${++i}`);
@@ -187,7 +190,7 @@ describe("recall of a player's last games", () => {
     await play(service, partner.key, 'GET', `/rounds/${round.roundId}`);
   });
 
-  test('recall refuses an unknown player and a limit out of range', async () => {
+  test('the game recall refuses an unknown player and a limit out of range', async () => {
     const ask = (path: string) => service.partner('GET', path, partner.key);
     expect(await ask('/players/nobody/recall')).toMatchObject({
       status: 404,

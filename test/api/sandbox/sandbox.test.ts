@@ -108,7 +108,8 @@ test('deals a forced outcome once on the next spin, and marks it in every answer
     outcome: { prizeTier: 3, payoutUsd: CHERRIES_USD, isBonusTrigger: false },
     expiresAt: expect.stringMatching(/Z$/),
   });
-  // A newer choice replaces the older choice. It does not affect other players or other games.
+  // A newer choice for the same player and game replaces the older choice. It does not affect other players
+  // or other games.
   await chosen('alice', JACKPOT);
   expect((await spin('bob')).body.sandbox).toBeUndefined();
   const first = await spin('alice', 'once');
@@ -189,7 +190,7 @@ test('the spins of one batch use a forced outcome once, and a refused spin does 
   expect((await service.spin(partner.key, wrong)).body.errorCode).toBe('KS-4103');
   const spins = await Promise.all(Array.from({ length: 20 }, (_, i) => spin('batched', `b-${i % 10}`)));
   const marked = spins.filter(({ body }) => body.sandbox?.forced === true);
-  // Two answers have the mark: the dealt spin and its replay.
+  // Two responses have the mark of a forced outcome: the response to the dealt spin, and its replay.
   expect(new Set(marked.map(({ text }) => text)).size).toBe(1);
   expect(marked).toHaveLength(2);
   expect(marked[0]!.body.outcome.payoutUsd).toBe(CHERRIES_USD);
@@ -231,7 +232,7 @@ test('refuses an invalid forced outcome in the documented order of checks, and s
   expect((await spin('refused')).body.sandbox).toBeUndefined();
 });
 
-test('bounds the waiting forced outcomes of an account; an expired one frees its place and forces nothing', async () => {
+test('bounds the number of forced outcomes that wait in an account; an expired one no longer counts and is not dealt', async () => {
   const key = forcedKey(0, partner.partnerId);
   await redis.del(key);
   await chosen('expired');
@@ -267,7 +268,7 @@ test('deals a production player from the queue even if Redis holds a forced outc
   expect(await redis.hlen(key)).toBe(1);
 });
 
-test('a wiped Redis loses a forced outcome that was still waiting, but no forced spin', async () => {
+test('a wiped Redis loses a forced outcome that was not dealt yet, but no forced spin', async () => {
   await chosen('rebuilt');
   const first = await spin('rebuilt', 'kept');
   expect(first.body).toMatchObject(forced);
@@ -281,7 +282,7 @@ test('a wiped Redis loses a forced outcome that was still waiting, but no forced
   expect(await audited()).toEqual([]);
 });
 
-test('the audit finds a forced outcome that is recorded as drawn, and one on a production account', async () => {
+test('the audit reports a forced outcome that is recorded as drawn, and one on a production account', async () => {
   await chosen('found');
   expect((await spin('found', 'marked')).body).toMatchObject(forced);
   expect(await audited()).toEqual([]);

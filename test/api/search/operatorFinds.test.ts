@@ -65,7 +65,7 @@ test('search takes its text literally, finds nothing for an empty text, and refu
   expect([status, body.errorCode]).toEqual([400, 'KS-4101']);
 });
 
-test('records the optional reason of every action that stops play, ends or replaces something in the audit log', async () => {
+test('records in the audit log the optional reason of every action that stops play, or that ends or replaces something', async () => {
   const { partnerId } = partner;
   const other = await service.newPartner();
   const table = await newTable(service, other.partnerId);
@@ -120,7 +120,7 @@ test('records the optional reason of every action that stops play, ends or repla
   expect(again.status).toBe(200);
 });
 
-/** Returns the part of an audit log entry that holds the reason. */
+/** Returns the part of an audit log entry that contains the reason. */
 const reasonOf = (action: string, reason: string) => ({ action, after: { reason } });
 
 test('finds and lists an API key by its prefix, and stores no more of the key than that', async () => {
@@ -156,7 +156,7 @@ test('finds and lists an API key by its prefix, and stores no more of the key th
   }
 });
 
-test('finds an operator by the prefix of the current key, but not by that of the key before rotation', async () => {
+test('finds an operator by the prefix of the current key, but not by the prefix of the key before its rotation', async () => {
   const rotate = (body: object) =>
     service.operator<{ apiKey: string; prefix: string }>('POST', '/operators/heidi/rotate', body);
   await service.operator('POST', '/operators', { name: 'heidi', role: 'auditor' });
@@ -166,7 +166,7 @@ test('finds an operator by the prefix of the current key, but not by that of the
   expect((await search('HEIDI')).operators).toEqual([{ name: 'heidi', prefix: first.prefix }]);
   const sql = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
   try {
-    // An older version changes the hash without updating the prefix.
+    // An older version of the service changes the hash of a key without updating its prefix.
     await sql`UPDATE operators SET key_hash = sha256('another'::bytea) WHERE name = 'heidi'`;
     expect((await search('heidi')).operators).toEqual([{ name: 'heidi', prefix: null }]);
   } finally {

@@ -9,7 +9,7 @@ import type { Exchange } from '../../../src/api/server/exchange.js';
 const TIME_MS = Date.UTC(2026, 0, 2, 3, 4, 5);
 
 describe('answer heads with a rate limit window', () => {
-  test('writes the right header lines into a reused answer head, whatever the previous answer had', () => {
+  test('writes the right header lines into a reused answer head, whatever the previous answer contained', () => {
     const heads = new WindowedHeads();
     const ids = ['0123456789-abcdef012345', 'ffffffffff-000000000000', 'short'];
     const versions = [undefined, { headers: '' }, { headers: '\r\nSunset: Sat, 02 Jan 2027 00:00:00 GMT' }];

@@ -120,7 +120,7 @@ const OWN_STRINGS = [
   'a'.repeat(1800),
 ];
 
-/** Runs a function for each item in a few parallel lanes, because each call mostly waits for a store. */
+/** Calls a function for each item, a few items at a time, because each call mostly waits for a store. */
 async function eachOf<T>(items: readonly T[], run: (item: T, index: number) => Promise<void>): Promise<void> {
   let next = 0;
   const lane = async (): Promise<void> => {
@@ -226,13 +226,16 @@ describe('numbers in request bodies', () => {
     ['+0.25', 400, 'KS-4101'],
     ['00.25', 400, 'KS-4101'],
     ['NaN', 400, 'KS-4101'],
-  ])('judges a wagerUsd of %s by its decimal value', async (text, status, errorCode) => {
-    // Both players are tried, because bodies with ASCII identifiers take a separate code path.
-    for (const playerId of ['w', 'w€']) {
-      const answer = await withWager(text, playerId);
-      expect([answer.status, answer.body.errorCode]).toEqual([status, errorCode]);
-    }
-  });
+  ])(
+    'compares a wagerUsd of %s with the wager of the game by its decimal value',
+    async (text, status, errorCode) => {
+      // Both kinds of players are tried, because a body with ASCII identifiers takes a separate code path.
+      for (const playerId of ['w', 'w€']) {
+        const answer = await withWager(text, playerId);
+        expect([answer.status, answer.body.errorCode]).toEqual([status, errorCode]);
+      }
+    },
+  );
 
   const LONG = '0.25000000000000000001';
   test.each([
@@ -267,7 +270,7 @@ describe('numbers in request bodies', () => {
     ['null', 400, 'KS-4101'],
     ['9007199254740991', 403, 'KS-4006'],
     ['4294967297', 403, 'KS-4006'],
-  ])('judges a gameId of %s by its decimal value', async (text, status, errorCode) => {
+  ])('interprets a gameId of %s by its decimal value', async (text, status, errorCode) => {
     const answer = await spinText(`{"gameId":${text},"playerId":"g","wagerUsd":0.25}`);
     expect([answer.status, answer.body.errorCode]).toEqual([status, errorCode]);
   });
@@ -337,7 +340,7 @@ describe('malformed request bodies', () => {
   });
 });
 
-test('refused requests leave no player behind, and the ledger has every player that Redis has', async () => {
+test('creates no player for a refused request, and the ledger has every player that Redis has', async () => {
   expect((await spin({ playerId: 'last' })).status).toBe(200);
   const mine = `${partner.partnerId}:`;
   const fields = (await redis.hkeys('{c0}:players')).filter((field) => field.startsWith(mine));

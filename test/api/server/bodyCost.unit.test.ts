@@ -10,7 +10,7 @@ import { ApiError } from '../../../src/domain/errors.js';
 import type { Partner } from '../../../src/domain/game.js';
 import { expectRatioBelow, expectWithin, leastCostMs } from '../../support/expectWithin.js';
 
-/** Upper bound in ms for judging one body, on the machines that run `npm run test:time`. */
+/** Maximum time in ms for checking one body, on the machines that run `npm run test:time`. */
 const COST_MS_MAX = 5;
 const FAULTS_MAX = 100;
 /**
@@ -20,7 +20,10 @@ const FAULTS_MAX = 100;
  */
 const SMALLER = 8;
 const GROWTH_MAX = 4 * SMALLER;
-/** Number of bodies of each route that are measured again with care: the most expensive ones. */
+/**
+ * Number of bodies of each route that are measured a second time, more precisely: the bodies that took
+ * longest.
+ */
 const CLOSELY = 3;
 
 /** Builds a body as long as the route's limit by repeating one item. */
@@ -62,8 +65,8 @@ async function read(route: Route, body: Buffer): Promise<number> {
 const PARTNER = { partnerId: 1, environment: 'sandbox' } as Partner;
 
 /**
- * Runs a route that checks its body itself. No services exist here, so a call to a service means that the
- * body passed.
+ * Runs a route that checks its body itself. The route gets no services, so a call to a service means that the
+ * body was accepted.
  */
 async function judge(route: Route, body: JsonObject, text: string): Promise<void> {
   const params = { id: '1', playerId: 'alice' };
@@ -81,7 +84,9 @@ const routes = allRoutes({} as Services, 'Spindle').filter((route) => route.body
 const list = (times: number, item: object | number | string): unknown[] =>
   Array<unknown>(Math.floor(times)).fill(item);
 
-/** Builds PAR sheets for which rules might compare every member of one list with every member of another. */
+/**
+ * Builds PAR sheets for which a check might compare every member of one list with every member of another.
+ */
 const sheets = (smaller: number): Buffer[] =>
   [
     { virtualStopsPerReel: list(2500 / smaller, 1), combinations: list(1600 / smaller, {}) },
@@ -96,9 +101,9 @@ const sheets = (smaller: number): Buffer[] =>
     },
   ].map((sheet) => Buffer.from(JSON.stringify(sheet)));
 
-describe('the cost of the longest body that a route accepts, whatever its content', () => {
+describe('the time to check the longest body that a route accepts, whatever its content', () => {
   test.each(routes.map((route) => [route.operationId, route] as const))(
-    '%s: judges a body in time that grows no faster than its size, and reports at most 100 faults',
+    '%s: checks a body in a time that grows no faster than its size, and reports at most 100 faults',
     async (_name, route) => {
       const small = bodiesOf(route, SMALLER);
       const costs: { body: Buffer; place: number; costMs: number }[] = [];

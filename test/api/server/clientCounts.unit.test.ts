@@ -1,6 +1,6 @@
 /**
- * Tests the counters of requests by client, and how the addresses of a network share a counter once memory
- * for single ones is full.
+ * Tests the counters of requests by client: once all counters are in use, the addresses of one network share
+ * a counter.
  */
 import { expect, test } from 'vitest';
 import { ClientCounts } from '../../../src/api/server/clientCounts.js';

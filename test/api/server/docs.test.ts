@@ -101,7 +101,7 @@ test('serves each docs page within 50 ms, compressed if the client accepts it, a
   }
 });
 
-test('asks partners for no repository and no machine of their own in the docs pages', () => {
+test('the docs pages never ask partners to use the repository or to run the service themselves', () => {
   const ofOperators = ['/docs/operators', '/docs/operator-api'];
   for (const [path, html] of pages) {
     if (ofOperators.includes(path)) continue;
@@ -186,7 +186,7 @@ describe('the API reference in the docs', () => {
   });
 });
 
-test('limits requests without a key to 600 a minute for each client, without a cost to other clients', () => {
+test('limits requests for docs pages without a key to 600 a minute for each client, without affecting other clients', () => {
   let nowMs = 0;
   const window = PublicWindow.ofPages(() => nowMs);
   const admitted = (address: string): number =>

@@ -1,6 +1,6 @@
 /**
- * Tests every error of the catalogue that the partner API can give, over HTTP on real stores. Keys and rate
- * limits have test files of their own.
+ * Tests every error of the catalogue that the partner API can return, over HTTP on real stores. API keys and
+ * rate limits have test files of their own.
  */
 import autocannon from 'autocannon';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -110,8 +110,8 @@ describe('errors while both stores answer', () => {
       ]) {
         expect(await spin({ requestId, ...more })).toMatchObject(failed(409, 'KS-4111'));
       }
-      // A gameId that equals this game's id modulo 2^32 is still another game, so the requestId conflicts at
-      // any wager.
+      // The gameId of this request equals the id of the first game modulo 2^32. It is still another game, so
+      // the requestId conflicts at any wager.
       const alias = await spin({ requestId, gameId: gameId + 2 ** 32, wagerUsd: 1e-9 });
       expect(alias).toMatchObject(failed(409, 'KS-4111'));
     });
@@ -127,7 +127,7 @@ describe('errors while both stores answer', () => {
       expect((await client.spin(poor.key, sent)).status).toBe(200);
     });
 
-    test('answers KS-5011 to a spin whose largest possible payout exceeds the funding, whatever its outcome', async () => {
+    test('answers KS-5011 to a spin whose maximum payout exceeds the funding, whatever its outcome', async () => {
       const funded = await client.newPartner({ fundingUsd: 9.624999 });
       const game = await client.newGame(funded.key, parSheet('classic-3-reel'));
       const sent = { gameId: game, playerId: 'p', wagerUsd: WAGER, requestId: 'r' };
@@ -138,7 +138,7 @@ describe('errors while both stores answer', () => {
       expect((await client.spin(funded.key, sent)).status).toBe(200);
     });
 
-    test("answers KS-5003 to a spin whose balance would exceed the range, and doesn't deduct the wager", async () => {
+    test("answers KS-5003 to a spin after which the balance would exceed its range, and doesn't deduct the wager", async () => {
       const rich = await client.newPartner({ openingBalanceUsd: 9_000_000_000 });
       const game = await client.newGame(rich.key, parSheet('classic-3-reel'));
       const sent = { gameId: game, playerId: 'p', wagerUsd: WAGER };
@@ -148,7 +148,7 @@ describe('errors while both stores answer', () => {
   });
 
   describe('the order of checks on a spin', () => {
-    test('checks a spin in the order key, body, requestId, game, wager, funding', async () => {
+    test('checks a spin in this order: key, body, requestId, game, wager, funding', async () => {
       const large = JSON.stringify(body({ more: 'x'.repeat(4096) }));
       expect(await client.spin('ks_wrong', large)).toMatchObject(failed(401, 'KS-4002'));
       expect(await client.spin(partner.key, large)).toMatchObject(failed(413, 'KS-4101'));
@@ -169,7 +169,7 @@ describe('errors while both stores answer', () => {
       }
     });
 
-    test('replays a spin even if its game was suspended and its funding withdrawn since', async () => {
+    test('replays a spin even if its game was suspended and its funding withdrawn afterwards', async () => {
       const first = await spin({ requestId: 'since' });
       await setGame('SUSPENDED');
       await settle({ fundingUsd: 0 });

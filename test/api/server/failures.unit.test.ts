@@ -1,6 +1,6 @@
 /**
- * Tests how many failed authentications one client, or one network of many addresses, may cause, and what
- * they may occupy.
+ * Tests how many failed authentications one client, or one network of many addresses, may cause, and how much
+ * memory and time these may take.
  */
 import { expect, test } from 'vitest';
 import { AuthFailures, type CountFailure } from '../../../src/api/server/authFailures.js';
@@ -30,7 +30,7 @@ test("bounds the failure counters of an IPv6 network of many /64s, and keeps oth
     expect(await failures.count(honest, false)).toMatchObject({ client: honest, isOver: false });
 });
 
-test('keeps room for another client while many failed authentications of one client await their answers', async () => {
+test('keeps room for another client while the delayed answers to many failed authentications of one client are pending', async () => {
   const failures = new AuthFailures(async () => ({ count: 5, timeMs: 0 }), 60);
   let isRefused = 0;
   const flood = Array.from({ length: 2000 }, () =>

@@ -1,9 +1,10 @@
 /**
- * Sends well-formed and malformed HTTP requests to each HTTP server, byte by byte, and compares their
- * behaviour. No case may crash the process, cause a 500, or get a request served that is hidden inside
- * another request.
+ * Sends well-formed and malformed HTTP requests to each HTTP server, byte by byte, and compares its behaviour
+ * with the expected one. No case may crash the process, cause a 500, or get a request served that is hidden
+ * inside another request.
  *
- * The cases cover in our own words the request tests of llhttp and of h1spec (github.com/uNetworking/h1spec).
+ * The cases cover the request tests of llhttp and of h1spec (github.com/uNetworking/h1spec), but are not
+ * copied from them.
  */
 import { once } from 'node:events';
 import { connect } from 'node:net';
@@ -40,7 +41,7 @@ afterAll(async () => {
   await stores.drop();
 });
 
-/** The behaviour of a server so far after it received some bytes. */
+/** What a server has done so far after it received some bytes. */
 interface Outcome {
   /** Returns the statuses of the answers in order, and whether the connection is closed; see `Framing`. */
   shown(): string;
@@ -91,7 +92,7 @@ const H1SPEC = {
   'refused or 5xx': /^[45]\d\d/,
 };
 
-test('handles all 33 cases of h1spec correctly on node:http, and 24 of them on uWebSockets.js', () => {
+test('handles all 33 cases of h1spec as h1spec demands on node:http, and 24 of them on uWebSockets.js', () => {
   const cases = framingCases('', '').filter(({ h1spec }) => h1spec !== undefined);
   expect(cases).toHaveLength(33);
   const right = cases.filter((each) => H1SPEC[each.h1spec!].test(each[HTTP_SERVER]));
@@ -114,8 +115,8 @@ describe('requests that arrive in two pieces', () => {
   ];
 
   /**
-   * Whether uWebSockets.js answers 505 to a request split at this byte. This happens right after the space
-   * behind the method, and from the space behind the URL to the end of the line.
+   * Returns whether uWebSockets.js answers 505 to a request split at this byte. It does so if the split is
+   * right after the space behind the method, or between the space behind the URL and the end of the line.
    */
   const isForeign = (request: string, at: number): boolean => {
     const [first, second] = [request.indexOf(' ') + 1, request.indexOf(' ', request.indexOf(' ') + 1) + 1];
@@ -126,7 +127,7 @@ describe('requests that arrive in two pieces', () => {
     const request = shape();
     const wires = await Promise.all(Array.from({ length: request.length - 1 }, () => Wire.open(port)));
     await Promise.all(wires.map((wire, at) => wire.send(Buffer.from(request.slice(0, at + 1), 'latin1'))));
-    // The server has read the first pieces once it has answered a request that was sent after them.
+    // Once the server has answered a request that was sent after the first pieces, it has read these pieces.
     const witness = await Wire.open(port);
     for (let turn = 0; turn < 3; turn++) await witness.ask(plainRequest('GET', '/healthz', ''));
     const answers = await Promise.all(
@@ -138,7 +139,7 @@ describe('requests that arrive in two pieces', () => {
   });
 });
 
-test('no framing case expects a 5xx answer but the 505 of uWebSockets.js for other versions than HTTP/1.1', () => {
+test('no framing case expects a 5xx answer except the 505 of uWebSockets.js for other versions than HTTP/1.1', () => {
   const statuses = framingCases('', '').flatMap(({ uws, node }) => `${uws} ${node}`.match(/5\d\d/g) ?? []);
   expect(new Set(statuses)).toEqual(new Set(['505']));
 });

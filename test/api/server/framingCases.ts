@@ -39,8 +39,8 @@ const refused = (name: string, bytes: string, uws = '400 closed', h1spec?: H1spe
   of(name, bytes, '400 closed', uws, h1spec);
 
 /**
- * Incomplete requests. uWebSockets.js accepts the method with its space, and everything behind the path, only
- * in one piece each.
+ * Incomplete requests. uWebSockets.js accepts them only if the method with its space arrives in one piece,
+ * and everything behind the path in another.
  */
 function cutCases(): Framing[] {
   const line = ['G', 'GET ', 'GET /healthz', 'GET /healthz ', 'GET /healthz HTTP', 'GET /healthz HTTP/1.1'];
@@ -160,7 +160,7 @@ const postOf =
   (headers: string, content: string): string =>
     `POST ${SPIN_PATH} HTTP/1.1\r\n${HOST}X-API-Key: ${key}\r\n${headers}\r\n${content}`;
 
-/** Requests whose head says something about the body or its sender, such as Expect: 100-continue. */
+/** Requests whose head contains information about the body or the sender, such as Expect: 100-continue. */
 function headedBodyCases(key: string, body: string): Framing[] {
   const post = postOf(key);
   const length = String(body.length);
@@ -189,8 +189,8 @@ function headedBodyCases(key: string, body: string): Framing[] {
 }
 
 /**
- * Requests that differ in where the body ends. A request behind a refused one must not be served. @param body
- * the body of a spin
+ * Requests that differ in where the body ends. A request that follows a refused request must not be served.
+ * @param body the body of a spin
  */
 function bodyCases(key: string, body: string): Framing[] {
   const post = postOf(key);

@@ -1,6 +1,6 @@
 /**
- * Tests HEAD requests, whose answers have no body to read: many of them from one client must not cost other
- * clients anything.
+ * Tests HEAD requests, whose answers have no body that a client must read. Many HEAD requests from one client
+ * must not affect other clients.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freshStores } from '../../setup/freshStores.js';
@@ -38,7 +38,7 @@ test.runIf(HTTP_SERVER !== 'node')(
         });
         return (await Promise.all(asked)).filter((isAnswered) => !isAnswered).length;
       };
-      // If a new second begins during the flood, nothing is refused, so the flood is repeated.
+      // If a new second begins during the flood, no request is refused, so the flood is repeated.
       await until(async () => {
         const [flood, neighbours] = await Promise.all([
           failed('2001:db8:1::1', 150),

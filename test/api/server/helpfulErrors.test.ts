@@ -1,5 +1,5 @@
 /**
- * Tests errors that tell the next step: the right wager, the right name of the idempotency key, the methods
+ * Tests errors that name the next step: the right wager, the right name of the idempotency key, the methods
  * of a path, the URL of a local webhook.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';

@@ -1,4 +1,7 @@
-/** Tests request bodies that arrive in pieces: which bytes are kept, for which partner, and how many. */
+/**
+ * Tests request bodies that arrive in pieces: which bytes the service buffers, for which partner, and how
+ * many.
+ */
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
@@ -67,7 +70,7 @@ const codeOf = (text: string) => (JSON.parse(text) as { errorCode?: string }).er
 const residentBytes = (): number =>
   Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${service.pid}/status`, 'utf8'))?.[1]) * 1024;
 
-/** Waits until the service has read everything that was sent before. Later requests are answered by then. */
+/** Waits until the service has read everything that was sent before this call. */
 async function allRead(): Promise<void> {
   const wire = await open();
   for (let turn = 0; turn < 3; turn++) await wire.ask(plainRequest('GET', '/healthz', ''));

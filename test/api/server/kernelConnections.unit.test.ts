@@ -1,4 +1,7 @@
-/** Tests the limit of connections for each address where only the kernel knows how many are open. */
+/**
+ * Tests the limit of connections from one address with an HTTP server that does not report closed
+ * connections, so that only the kernel knows how many are open.
+ */
 import { expect, test } from 'vitest';
 import { Connections } from '../../../src/api/server/connections.js';
 import { KernelConnections } from '../../../src/api/server/kernelConnections.js';

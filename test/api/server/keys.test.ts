@@ -23,7 +23,7 @@ interface Issued {
 }
 
 const FAILURE_LIMIT = 6;
-/** Returns a new loopback address from which no other test fails to authenticate. */
+/** Returns a new loopback address. No other test uses it for failed authentications. */
 const elsewhere = (() => {
   let last = 1;
   return () => `127.0.0.${++last}`;
@@ -75,7 +75,10 @@ async function listed(keyId: number): Promise<Record<string, unknown> | undefine
   return answer.body.keys.find((key) => key.keyId === keyId);
 }
 
-/** Waits until a front end answers with this status. Fails if that takes longer than the promised second. */
+/**
+ * Waits until a front end answers with this status. Fails if that takes longer than the second that the
+ * contract promises.
+ */
 async function withinOneSecond(from: Client, key: string, status: number): Promise<Answer> {
   const started = performance.now();
   let answer = await version(from, key);
@@ -148,7 +151,7 @@ describe('API keys', () => {
   });
 
   test('refuses an API key with KS-4004 from its expiry on, even on front ends that have used it before', async () => {
-    // 4 s are long enough to issue the key and use it once, even on a busy machine.
+    // 4 s are long enough to issue the key and use it once before it expires, even on a busy machine.
     const expiresAt = new Date(Date.now() + 4000).toISOString();
     const issued = await issue({ expiresAt });
     expect(issued.expiresAt).toBe(expiresAt);
@@ -217,7 +220,7 @@ describe('failed authentications', () => {
       address,
     );
 
-  test("reports the window of an address's failures, answers KS-4293 beyond it, and never delays a valid key", async () => {
+  test("reports the window of an address's failed authentications, answers KS-4293 beyond it, and never delays a valid key", async () => {
     const address = elsewhere();
     await clock.room(15);
     const minuteEnd = Math.ceil(((await clock.seconds()) + 0.5) / 60) * 60;
@@ -243,7 +246,7 @@ describe('failed authentications', () => {
     expect((await ask('ks_wrong', elsewhere())).status, 'another address').toBe(401);
   });
 
-  test('counts failed authentications on the operator API in the same window', async () => {
+  test('counts failed authentications on the operator API in the same window as those on the partner API', async () => {
     const address = elsewhere();
     await clock.room(15);
     const codes: string[] = [];

@@ -87,7 +87,7 @@ describe('a spin rate limit of 300', () => {
   let partner: TestPartner;
   let secondKey: string;
   let spin: { gameId: number; playerId: string; wagerUsd: number };
-  /** The minute in which the partner used up its limit. */
+  /** The minute of the rate limit in which the partner used up its limit. */
   let minute: number;
 
   beforeAll(async () => {
@@ -136,7 +136,7 @@ describe('a spin rate limit of 300', () => {
 });
 
 describe('the counting of requests', () => {
-  test('counts refused requests and unknown paths as API requests, but no spins', async () => {
+  test('counts refused requests and unknown paths as API requests, but not as spins', async () => {
     const { key } = await client.newPartner({ apiRateLimit: 7, spinRateLimit: 3 });
     const requests: [method: string, path: string, status: number, body?: unknown][] = [
       ['GET', '/nowhere', 404],

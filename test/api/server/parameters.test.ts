@@ -39,7 +39,7 @@ const faultsOf = async (path: string, method = 'GET', body?: unknown) => {
   ];
 };
 
-test("refuses query parameters that an operation doesn't have, and lists those that it has", async () => {
+test("refuses query parameters that an operation doesn't have, and lists the parameters that it has", async () => {
   const known = 'which accepts from, to, gameId, playerId, cursor, limit, escapeFormulas';
   expect(await faultsOf('/spins?page=2')).toEqual([
     400,

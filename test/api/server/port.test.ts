@@ -24,13 +24,13 @@ afterAll(async () => {
 });
 
 describe('a port that is in use', () => {
-  test('refuses to start in one line on a port of a service with another database', async () => {
+  test('refuses to start on a port of a service with another database, with an error message of one line', async () => {
     await expect(startService(others, { PORT: port })).rejects.toThrow(
       /^Port \d+ of 127\.0\.0\.1 is in use by a service with another database \(HOST, PORT\)$/,
     );
   });
 
-  test('refuses to start in one line on a port of another program', async () => {
+  test('refuses to start on a port of another program, with an error message of one line', async () => {
     const holder: Server = createServer((socket) => socket.end('SSH-2.0-none\r\n'));
     await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve));
     const { port: held } = holder.address() as { port: number };

@@ -29,12 +29,12 @@ beforeAll(async () => {
   cable = await proxy(stores.redisUrl);
   database = await proxy(stores.databaseUrl);
   cable.beforeRequest = (chunk) => {
-    // Operations of a cell name their partners key, but the worker's calls do not.
+    // Operations that requests send to a cell name the `partners` key, but the worker's calls do not.
     if (/evalsha/i.test(chunk.toString('latin1')) && chunk.includes(':partners')) calls++;
   };
   database.beforeRequest = (chunk) => {
     if (chunk.includes('FROM recoveries')) looks++;
-    // The statement is prepared once for each connection, so later calls contain only its name.
+    // The statement is prepared once for each connection, so later executions contain only its name.
     newestRead ??= /(spindle_\d+)\0[^\0]*FROM change_number/.exec(chunk.toString('latin1'))?.[1];
     if (newestRead !== undefined && chunk.includes(`\0${newestRead}\0`)) reads++;
   };
@@ -77,13 +77,13 @@ test('refuses a partner over its rate limit without a call to Redis, until the w
     );
   }
   expect(calls).toBe(0);
-  // Requests in the other window are still served, and an invalid spin gets 429 as well.
+  // Requests in the partner's other window are still served, and an invalid spin gets 429 as well.
   expect((await service.partner('GET', '/version', partner.key)).status).toBe(200);
   expect((await service.spin(partner.key, {})).status).toBe(429);
   await limited(LIMIT + 1);
   expect((await spin()).status).toBe(200);
   expect((await spin()).status).toBe(429);
-  // The refused window ends by the clock of Redis.
+  // The window in which requests are refused ends by the clock of Redis.
   const end = Number(first.headers.get('x-ratelimit-reset'));
   let askedAt = await clock.seconds();
   let answer = await spin();

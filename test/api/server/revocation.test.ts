@@ -62,7 +62,7 @@ const spin = (key = partner.key, id = gameId) =>
   front.spin(key, { gameId: id, playerId: 'p', wagerUsd: 0.25 });
 const codeOf = async (): Promise<unknown> => (await spin()).body.errorCode;
 
-/** Ways in which the front end loses Postgres: connections are refused, or no answers come back. */
+/** Ways in which the front end loses Postgres: its connections are refused, or it gets no answers. */
 const losses: readonly (readonly [name: string, lose: () => Promise<void>])[] = [
   ['refused', () => cable.close()],
   [
@@ -93,7 +93,7 @@ for (const [loss, lose] of losses) {
     test(`${name} is not accepted by a front end whose connections to Postgres are ${loss}`, async () => {
       expect((await spin()).status).toBe(200);
       await lose();
-      // Without a change the front end continues with its catalog.
+      // As long as nothing changes, the front end continues with its catalog.
       expect((await spin()).status).toBe(200);
       expect((await change()).status).toBeLessThan(300);
       await until(async () => (await spin()).status !== 200, `${name} holds`, HELD_WITHIN_MS);
@@ -137,7 +137,7 @@ test('a front end that gets no announcements refuses a revoked key within a seco
   }
 });
 
-test('a front end reads a new game from Postgres on demand before it hears of the game', async () => {
+test('a front end that is asked for a new game reads it from Postgres before the announcement of the game arrives', async () => {
   const redisUrl = await deafUrl(stores.redisUrl);
   const behind = await startService({ ...stores, redisUrl }, { ROLES: 'http', ...NEVER_POLLS });
   try {
@@ -146,7 +146,7 @@ test('a front end reads a new game from Postgres on demand before it hears of th
     const seen = await behind.operator('GET', `/games/${gameId}`);
     expect(seen).toMatchObject({ status: 200, body: { gameConfigId: gameId } });
 
-    // The second game is spun on another front end before this one hears of the game.
+    // The second game is spun on another front end before its announcement reaches this front end.
     expect((await behind.partner('GET', '/version', key)).status).toBe(200);
     const second = await service.newGame(key, parSheet('penny-sub-cent'));
     const spun = await service.spin(key, { gameId: second, playerId: 'p', wagerUsd: 0.01 });
@@ -186,7 +186,7 @@ test('reads changes within a second even if the connections for announcements ke
   }
 });
 
-test("a front end that doesn't poll learns of changes from another process that reads them", async () => {
+test("a front end that doesn't poll Postgres learns of changes from another process that does", async () => {
   await service.operator('PATCH', `/games/${gameId}`, { status: 'SUSPENDED' });
   const listener = await startService(stores, { ROLES: 'http', ...NEVER_POLLS });
   try {
@@ -199,7 +199,7 @@ test("a front end that doesn't poll learns of changes from another process that 
   }
 });
 
-test('about one of several idle processes polls Postgres for changes, and shares what it reads', async () => {
+test('about one of several idle processes polls Postgres for changes, and announces what it reads to the others', async () => {
   const cleanup = new Cleanup();
   const sql = connectPostgres(stores.databaseUrl, { max: 4, name: 'catalogs', onError: () => {} });
   cleanup.add(() => sql.end());

@@ -1,6 +1,6 @@
 /**
- * Tests the answers while a store is down: replays where possible, otherwise KS-5002 with Retry-After, and no
- * promise about windows.
+ * Tests the answers while a store is down: replays where possible, otherwise KS-5002 with Retry-After, and
+ * rate limit headers that promise no further requests.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { OPERATOR_KEY, type TestPartner } from '../../support/client.js';
@@ -65,7 +65,7 @@ test('without Postgres, answers KS-5002 to a requestId that the ledger may have,
     const first = await send('old');
     for (const key of await redis.keys('{c*}:outbox'))
       await untilReleased(redis, Number(/\d+/.exec(key)![0]));
-    // The front end has loaded filters for all released request ids once it answers this probe.
+    // Once the front end answers this probe, it has loaded the filters of all released request ids.
     await until(async () => (await send('probe')).status === 200, 'the front end has read the filters');
     await stores.postgres.stop();
     for (let i = 0; i < 3; i++)
@@ -88,7 +88,7 @@ test('reports no remaining requests in the window headers while Redis is down', 
   await stores.redis.start();
 });
 
-test('a worker reports on its metrics port whether it is ready, and what is missing', async () => {
+test('a worker reports on its metrics port whether it is ready, and what is missing if it is not', async () => {
   const worker = await startService(stores, { ROLES: 'worker' });
   const ready = () => fetch(`http://127.0.0.1:${worker.running.metricsPort}/readyz`);
   try {

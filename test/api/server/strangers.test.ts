@@ -1,5 +1,6 @@
 /**
- * Tests what an unauthenticated client may cost the service: connections, unread answers, endless requests.
+ * Tests what an unauthenticated client may occupy in the service: connections, unread answers, endless
+ * requests.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -234,7 +235,7 @@ test.runIf(HTTP_SERVER === 'node')('closes an idle connection after the idle tim
   }
 });
 
-describe('limits of a client without a key', () => {
+describe('limits of requests by a client without a key', () => {
   test('serves openapi.json 60 times a minute to one client, without limiting another client', async () => {
     const service = await startService(stores, { TRUST_PROXY: '127.0.0.0/8' });
     try {
@@ -298,7 +299,7 @@ describe('limits of a client without a key', () => {
     },
   );
 
-  test('answers a request without a valid key with nothing but that error, without reading its body', async () => {
+  test('answers a request without a valid key with nothing but the error, and without reading its body', async () => {
     // This client has its own address, so its failures don't slow down other clients.
     const service = await startService(stores, { TRUST_PROXY: '1' });
     const headers = { 'X-Forwarded-For': '198.51.100.7' };
@@ -336,7 +337,8 @@ describe('limits of a client without a key', () => {
         const { status } = await service.request('GET', '/api/operator/v1/partners', { key });
         return [status, performance.now() - startMs];
       };
-      // A new minute resets the failures, so the test starts with enough time left in the minute.
+      // A new minute resets the number of failed authentications, so the test starts with enough time left in
+      // the minute.
       const clock = storeClock(stores.redisUrl);
       await clock.room(15);
       clock.close();

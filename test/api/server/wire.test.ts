@@ -69,8 +69,8 @@ async function openRequests(): Promise<number> {
 }
 
 /**
- * Waits until a new connection is served and no other request is open, so everything sent before has been
- * handled.
+ * Waits until a new connection is served and no other request is open, so that the service has handled
+ * everything sent before.
  */
 async function served(): Promise<void> {
   expect((await (await open()).ask(health())).status).toBe(200);
@@ -90,7 +90,7 @@ async function refused(bytes: string | Buffer): Promise<string> {
 
 describe('bodies that are cut short', () => {
   test.each(['finish', 'reset'] as const)(
-    "deals no spin and leaves no request open when a spin's body is cut short (%s)",
+    "deals no spin and leaves no request open if a spin's body is cut short (%s)",
     async (how) => {
       const before = await dealt();
       const whole = spin('cut');
@@ -179,7 +179,7 @@ describe('bodies over the size limit', () => {
   ] as const;
 
   test.each(limits)(
-    'POST %s: reads a body of %i bytes, and answers 413 to one byte more, chunked or not',
+    'POST %s: reads a body of %i bytes, and answers 413 to a body that is one byte longer, chunked or not',
     async (path, limit) => {
       const wire = await open();
       for (const [length, status] of [
@@ -201,7 +201,7 @@ describe('bodies over the size limit', () => {
   );
 
   test.each(limits)(
-    'POST %s: the client can still read the answer to a far too long body before the connection ends',
+    'POST %s: the client can read the answer to a far too long body before the service ends the connection',
     async (path) => {
       for (const lines of ['Content-Length: 8000000', 'Transfer-Encoding: chunked']) {
         const wire = await open();
@@ -293,7 +293,7 @@ describe('requests on one connection', () => {
     for (const path of asked) expect((await wire.answer()).status).toBe(path === '/healthz' ? 200 : 404);
   });
 
-  test("never answers a pipelined spin with another's outcome: it may close the connection, and a retry is safe", async () => {
+  test('never answers a pipelined spin with the outcome of another spin; if it closes the connection, a retry is safe', async () => {
     const before = await dealt();
     const ids = ['pipe-1', 'pipe-2', 'pipe-3'];
     const wire = await open();
@@ -306,8 +306,8 @@ describe('requests on one connection', () => {
     }
     expect(read).toEqual(ids.slice(0, EXPECTED.pipelinedSpinsAnswered));
     await served();
-    // Either all spins are dealt in turn or none, because no client remains before the first spin is sent to
-    // Redis.
+    // Either all spins are dealt in turn, or none. uWebSockets.js closes the connection before the first spin
+    // is sent to Redis, so no client is left.
     expect(await dealt()).toBe(before + EXPECTED.pipelinedSpinsAnswered);
     const again = await open();
     for (const requestId of ids) {
@@ -333,7 +333,7 @@ describe('requests on one connection', () => {
     }
   });
 
-  test("after a client ends its side, node:http answers its open spin and uWebSockets.js doesn't deal it", async () => {
+  test("after a client closes its sending side, node:http answers its open spin and uWebSockets.js doesn't deal it", async () => {
     const before = await dealt();
     const [first, last] = [await open(), await open()];
     await redis.call('CLIENT', 'PAUSE', '60000', 'WRITE');
@@ -373,7 +373,7 @@ describe('malformed request heads', () => {
     ['a header of 60 KB', `GET /healthz HTTP/1.1\r\nHost: x\r\nX-Big: ${'a'.repeat(60_000)}\r\n\r\n`, 431],
     ['500 headers', `GET /healthz HTTP/1.1\r\nHost: x\r\n${'X-Many: y\r\n'.repeat(500)}\r\n`, 431],
     ['a path of 60 KB', `GET /${'a'.repeat(60_000)} HTTP/1.1\r\nHost: x\r\n\r\n`, 431],
-  ])('answers a head with %s and closes the connection', async (_what, bytes, status) => {
+  ])('answers a request head with %s and closes the connection', async (_what, bytes, status) => {
     const wire = await open();
     expect((await wire.ask(bytes)).status).toBe(status);
     await wire.ended;

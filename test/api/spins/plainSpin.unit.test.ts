@@ -1,6 +1,6 @@
 /**
- * Tests the fast parser of a spin's body: whatever it accepts, JSON.parse and the schema must accept and read
- * the same.
+ * Tests the fast parser of a spin's body. JSON.parse and the schema must accept every body that it accepts,
+ * with the same values.
  */
 import fc from 'fast-check';
 import { Compile } from 'typebox/compile';
@@ -12,8 +12,8 @@ const validator = Compile(SpinBody);
 const read = (text: string) => readPlainSpin(Buffer.from(text));
 
 /**
- * Checks that the fast parser either declines a body, or reads it as JSON.parse does and as a valid spin by
- * the schema. Returns whether it read the body.
+ * Checks that the fast parser either declines a body, or reads a valid spin with the same values as
+ * JSON.parse. Returns whether the parser accepted the body.
  */
 function agrees(bytes: Buffer): boolean {
   const body = readPlainSpin(bytes);
@@ -54,7 +54,7 @@ describe('the fast parser of spin bodies', () => {
     );
   });
 
-  test("the fast parser leaves a spin's body to JSON.parse wherever a changed byte matters", () => {
+  test("whatever bytes of a spin's body change, the fast parser declines the body or reads it as JSON.parse does", () => {
     const bytes = fc.constantFrom(
       ...Buffer.from('"\\{}[]:,. 0123456789eE+-tfn\n\t\0\u007fgpwrx\u00ff', 'latin1'),
     );

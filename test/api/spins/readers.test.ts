@@ -39,7 +39,7 @@ interface Spin {
   readonly playerId?: string;
   readonly requestId?: string;
   readonly wagerUsd: number;
-  /** Null for a forced outcome. */
+  /** Outcome index of the spin; null for a forced outcome. */
   readonly outcomeIndex: number | null;
   readonly outcome: { readonly payoutUsd: number; readonly prizeTier: number };
   readonly presentation: { readonly type: 'slot' | 'raffle' };
@@ -67,7 +67,7 @@ let service: Awaited<ReturnType<typeof startService>>;
 let partner: TestPartner;
 let slot: number;
 let raffle: number;
-/** The spins as the API answered them, by spin id. */
+/** The responses to the spins, by spin id. */
 const answered = new Map<string, Spin>();
 let forcedId: string;
 
@@ -160,7 +160,7 @@ const rowOf = (each: Spin) => ({
 
 const day = new Date().toISOString().slice(0, 10);
 
-test('shows each kind of spin in CSV as in JSON, and both as the spin was answered', async () => {
+test('shows each kind of spin in CSV as in JSON, and in both as in the response to the spin', async () => {
   const spins = await feed();
   expect(spins.map(({ spinId }) => spinId).sort()).toEqual([...answered.keys()].sort());
   const kinds = new Set(
@@ -241,7 +241,7 @@ test('marks a forced spin, and shows no sealed block or outcome index for it', a
   });
 });
 
-test('shows one consistent moment in each answer while spins are dealt: budget and paid, queue and totals', async () => {
+test('shows the state of one moment in each answer while spins are dealt: budget and paid, queue and totals', async () => {
   let isOver = false;
   const playing = Promise.all(
     PLAYERS.map(async (playerId) => {
@@ -275,7 +275,7 @@ test('shows one consistent moment in each answer while spins are dealt: budget a
   ]);
 });
 
-test('every reader still has all earlier entries, and later ones, after a partner moves to an idle cell', async () => {
+test('every reader still shows all earlier entries, and later ones, after a partner moves to an idle cell', async () => {
   const all = async () => ({
     feed: await feed(),
     csv: await csv(),

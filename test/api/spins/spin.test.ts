@@ -26,7 +26,7 @@ afterAll(async () => {
 
 const body = (more: object = {}) => ({ gameId, playerId: 'alice', wagerUsd: 0.25, ...more });
 
-/** Removes the fields of a history item that the answer to its spin did not have. */
+/** Removes the fields of a history item that the response to its spin did not have. */
 function asAnswered(item: Record<string, unknown>) {
   const { createdAt, gameId: _, wagerUsd, balanceBeforeUsd, balanceAfterUsd, outcomeIndex, ...spin } = item;
   return spin;

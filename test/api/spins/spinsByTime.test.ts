@@ -1,7 +1,7 @@
 /**
- * Tests the ledger by time: pages and CSV of many spins over many days, while more spins are dealt. `npm run
- * test:scale` uses a million spins and measures the memory of an export; the normal run uses a fiftieth of
- * that.
+ * Tests the reads of the ledger by time: pages and CSV of many spins over many days, while more spins are
+ * dealt. `npm run test:scale` uses a million spins and measures the memory of an export; the normal run uses
+ * a fiftieth of that.
  */
 import { readFileSync } from 'node:fs';
 import { get } from 'node:http';
@@ -131,7 +131,7 @@ const load = (amount: number) =>
     ...(IS_WHOLE ? { overallRate: 100 } : {}),
   });
 
-test(`pages ${ROWS.toLocaleString('en')} spins once each while ${MADE_MEANWHILE} more are made, which come after them`, async () => {
+test(`pages through ${ROWS.toLocaleString('en')} spins, each once, while ${MADE_MEANWHILE} more are made, which come after them`, async () => {
   const started = performance.now();
   const making = load(MADE_MEANWHILE);
   const ids = new Set<string>();
@@ -161,7 +161,7 @@ test(`pages ${ROWS.toLocaleString('en')} spins once each while ${MADE_MEANWHILE}
   const seconds = (performance.now() - started) / 1000;
   expect(old).toBe(ROWS);
   expect((await making)['2xx']).toBe(MADE_MEANWHILE);
-  // A read that starts after a spin's answer includes that spin.
+  // A read that starts after the response to a spin includes that spin.
   await read();
   expect(ids.size).toBe(ROWS + MADE_MEANWHILE);
   console.log(`${pages} pages in ${seconds.toFixed(1)} s, the slowest ${slowestMs.toFixed(0)} ms`);
@@ -191,8 +191,8 @@ describe('filters of the ledger by time', () => {
     expect(await all({ ...range, gameId: games[1]! }, 7)).toEqual(ofGame);
     expect(await all({ ...range, gameId: 2_147_483_647 })).toEqual([]);
     expect(await all({ ...range, playerId: 'nobody' })).toEqual([]);
-    // Players inserted by SQL are not in Redis. The player of the new spins is, so its spins are found
-    // through its own entries.
+    // Players inserted by SQL are not in Redis. The player of the new spins is in Redis, so these spins are
+    // found along the player's own entries.
     expect(ofPlayer.length).toBeGreaterThan(0);
     const mine = (await all({ from: iso(firstMs + DAYS * DAY_MS) })).filter(
       ({ playerId }) => playerId === 'new',
@@ -206,7 +206,7 @@ describe('filters of the ledger by time', () => {
     expect(await all({ playerId: 'new', to: range.to })).toEqual([]);
   });
 
-  test('lists a spin as it was answered, and never to another partner', async () => {
+  test('lists a spin as in its response, and never to another partner', async () => {
     const answer = await service.client.spin<Spin>(partner.key, {
       gameId: games[0],
       playerId: 'Ünï "🎰"',
@@ -366,7 +366,7 @@ describe('exports of spins as CSV', () => {
     expect((await exportOf(range, 0)).lines).toBe(ROWS + 1);
   });
 
-  test('allows a partner four concurrent CSV exports, and frees the place of a client that disconnects', async () => {
+  test('allows a partner four concurrent CSV exports, and frees one if a client disconnects', async () => {
     const open = () =>
       service.client.request('GET', `/api/partner/v1/spins?${range}&playerId=x`, {
         key: partner.key,

@@ -9,7 +9,7 @@ import { spinRoutes } from '../../../src/api/spins/routes.js';
 test.each([0, 1])(
   'does not mark a page as the last one if a flush happens after read %i',
   async (flushAfterRead) => {
-    // One entry was acknowledged. It is in the outbox first, and in the ledger after the flush.
+    // An acknowledged entry is in the outbox at first, and in the ledger after the flush.
     const entryId = 7n;
     let booked = 3n;
     let reads = 0;
@@ -25,7 +25,7 @@ test.each([0, 1])(
       store: {
         ledgerDays: { keptFrom: async () => undefined },
         communal: { noticesOfSpins: async () => new Map() },
-        // Once the ledger has the entry, the page has a successor.
+        // Once the ledger has the entry, the page has a `nextId`, so it is not the last page.
         spinHistory: {
           spinsByTime: async () =>
             read({

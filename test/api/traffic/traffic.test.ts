@@ -1,4 +1,4 @@
-/** Tests the numbers of plays and the amounts by day and by hour. */
+/** Tests the number of plays, the wagers and the payouts by day and by hour. */
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freshStores } from '../../setup/freshStores.js';
@@ -36,7 +36,7 @@ test("shows the traffic of each day of the range, including today's plays", asyn
   expect((await ofDays('days=2&partnerId=999999')).map(({ spins }) => spins)).toEqual([0, 0]);
 });
 
-test('shows the traffic of each hour since the first recorded hour, as the growth of the daily totals', async () => {
+test('shows the traffic of each hour since the first recorded hour, as the growth of the daily totals in that hour', async () => {
   const ofHours = async (query = '') =>
     (
       await service.operator<{ hours: { hour: string; spins: number; wageredUsd: number }[] }>(

@@ -50,7 +50,7 @@ const inMs = (ms: number): string => new Date(Date.now() + ms).toISOString();
 const toldBy = (to: Receiver) =>
   to.received.filter(({ event }) => event.event === EVENT).map(({ event }) => event.data);
 
-/** Sends requests for answers of every kind, each with the status that it has before the sunset. */
+/** Sends one request for each kind of answer, each with the status that it has before the sunset. */
 const askEverything = (
   client: Client,
   key: string,
@@ -159,8 +159,8 @@ test('announces the sunset of an API version in every answer of both front ends,
 
 test('delivers the announcement of a sunset to every active webhook, even if the front end is killed at once', async () => {
   const [one, other, deleted] = await Promise.all([receiver(), receiver(), receiver()]);
-  // The worker prepares the cells and then stops. Without a worker nothing is delivered, so the announcement
-  // is committed but not sent when the process ends.
+  // The worker prepares the cells and then stops. Without a worker nothing is delivered, so at the end of the
+  // process the announcement is committed but not sent.
   await (await startService(stores)).stop();
   const alone = await spawnService(
     environment(stores, { ...constants({ apiNoticeDays: 0 }), ROLES: 'http' }),
@@ -231,7 +231,7 @@ test('sends one reminder 30, 7 and 1 days before a sunset, except for days befor
   const sunsetMs = Date.now() + 20 * DAY_MS;
   await deprecate(client, { sunsetAt: new Date(sunsetMs).toISOString() });
   const remindedAt = (daysBefore: number) => remindOfSunsets(sql, new Date(sunsetMs - daysBefore * DAY_MS));
-  // The day 30 days before the sunset had passed when the sunset was announced.
+  // When the sunset was announced, the day 30 days before the sunset was already past.
   expect([await remindedAt(19), await remindedAt(7.1)]).toEqual([0, 0]);
   expect(await Promise.all([remindedAt(7), remindedAt(7), remindedAt(6.9)])).toEqual(
     expect.arrayContaining([1, 0, 0]),
@@ -244,7 +244,7 @@ test('sends one reminder 30, 7 and 1 days before a sunset, except for days befor
   await until(() => toldBy(to).length === 7, 'two announcements and five reminders arrive');
 });
 
-test("shows operators which partners still use an API version and how often, and which partners don't", async () => {
+test("shows operators which partners still use an API version and how often, and which partners don't use it", async () => {
   const client = await service();
   const front = await startService(stores, { ROLES: 'http' });
   const [busy, quiet, silent] = [

@@ -86,7 +86,7 @@ test.skipIf(!isLinux)('locks a data folder whose path is too long for a socket',
 });
 
 test.skipIf(!isLinux)(
-  'refuses a data folder that others can write, and makes one that others can read private',
+  'refuses a data folder that other users can write, and makes a folder private that other users can read',
   async () => {
     for (const mode of [0o702, 0o777]) {
       chmodSync(base, mode);

@@ -1,6 +1,6 @@
 /**
- * Tests the embedded stores with real servers in folders of their own. Killed owners, other users and closed
- * folders need a separate process, which runs the compiled code. Run `npx tsc -p tsconfig.build.json` first.
+ * Tests the embedded stores with real servers in folders of their own. Tests with killed owners, other users
+ * or closed folders run the compiled code in a separate process. Run `npx tsc -p tsconfig.build.json` first.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -52,7 +52,7 @@ import {
 const CACHE = join(PROJECT, '.cache');
 const BUILT = 'dist/src/app/embedded/index.js';
 const isRoot = process.getuid?.() === 0;
-/** A uid without a user name. */
+/** User id without a user name. */
 const NAMELESS = 54_321;
 const isLinux = process.platform === 'linux';
 const hasSetpriv = isLinux && spawnSync('setpriv', ['--version']).status === 0;
@@ -375,7 +375,7 @@ describe('leftovers of an earlier start', () => {
     expect([stores.redis.url, stores.pg.url]).toEqual([owner.redis.url, owner.pg.url]);
   });
 
-  test('ends the embedded stores when their owner dies of its own error', async () => {
+  test('ends the embedded stores when the process that owns them dies of an error', async () => {
     const dataDir = join(base, 'crashed');
     const owner = await startOwner({ dataDir });
     owner.child.stdin?.write('crash');
@@ -467,7 +467,7 @@ describe('users and closed folders', () => {
 
   // This test is also skipped if other users can't run this Node binary, for example below /root.
   test.skipIf(!isRoot || !isLinux || !nobodyRunsNode())(
-    'an ordinary user starts the stores, root continues with their data, and a nameless user gets an error',
+    'an ordinary user starts the stores, root continues with their data, and a user without a name gets an error',
     async () => {
       const home = join(base, 'home');
       await mkdir(home, { mode: 0o700 });
@@ -543,7 +543,7 @@ describe('the data folder of the embedded stores', () => {
   });
 });
 
-test('reports the last output of a server that dies at every start, instead of waiting', async () => {
+test('reports the last output of a server that dies at every start, instead of waiting for it', async () => {
   const started = supervise({
     name: 'thing',
     logFile: join(base, 'thing.log'),

@@ -14,7 +14,7 @@ import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
 const CONNECTIONS = 32;
-/** Number of answered spins at which the stop signal is sent. Many more spins are under way then. */
+/** Number of answered spins at which the stop signal is sent. Many more spins are in progress then. */
 const SPINS_BEFORE = 1500;
 const STOP_WITHIN_MS = 10_000;
 
@@ -26,7 +26,7 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('%s under load', (signal) => {
   let redis: Redis;
   let sql: postgres.Sql<{ bigint: bigint }>;
   const sent = new Map<Buffer, string>();
-  /** Answers by requestId. */
+  /** Responses to spins, by requestId. */
   const answered = new Map<string, string>();
   const otherStatuses: string[] = [];
   let exit: number | string;
@@ -76,7 +76,7 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('%s under load', (signal) => {
     expectWithin(stopMs, STOP_WITHIN_MS);
   });
 
-  test('answers every spin that was dealt before a stop, and deals no other', async () => {
+  test('answers every spin that was dealt before a stop, and deals no unanswered spin', async () => {
     expect(otherStatuses).toEqual([]);
     expect(sent.size - answered.size).toBeLessThanOrEqual(CONNECTIONS);
     const rows = await sql<{ request_id: string }[]>`SELECT request_id FROM ledger WHERE kind = 1`;
@@ -89,7 +89,7 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('%s under load', (signal) => {
     for (const outbox of outboxes) expect([outbox, await redis.xlen(outbox)]).toEqual([outbox, 0]);
   });
 
-  test('continues with the next index after a stop, and serves a retry of each unanswered requestId', async () => {
+  test('continues with the next outcome index after a stop, and answers a retry of each unanswered requestId', async () => {
     service = await spawnService(environment(stores));
     const [requestId, text] = [...answered].at(-1)!;
     const replay = await service.client.spin(partner.key, body(requestId));

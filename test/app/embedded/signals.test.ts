@@ -1,4 +1,4 @@
-/** Ends the service the way people and service managers do, and checks that no process stays behind. */
+/** Ends the service in the ways of people and service managers, and checks that no process is left. */
 import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, realpath, rm } from 'node:fs/promises';
@@ -11,7 +11,10 @@ import { ServerProcess } from '../../support/serverProcess.js';
 import { pause, until } from '../../support/wait.js';
 
 const run = promisify(execFile);
-/** Number of repetitions of each way to end the service that may race; `npm run test:scale` uses more. */
+/**
+ * Number of repetitions of each way to end the service in which signals may race; `npm run test:scale` uses
+ * more.
+ */
 const ROUNDS = IS_WHOLE ? 20 : 2;
 const TEST_TIMEOUT_MS = ROUNDS * 120_000;
 /** Arguments of `npm start` without the build, which already exists. */
@@ -160,15 +163,15 @@ describe('signals to the service', () => {
   test('names what a hanging stop waits for, and ends at once with its servers on a later signal', async () => {
     const service = await start();
     const redis = await redisServer();
-    // The stop waits for a Redis that does not answer.
+    // The stop hangs, because it waits for a Redis that does not answer.
     process.kill(redis, 'SIGSTOP');
     const firstMs = performance.now();
     service.child.kill('SIGINT');
     const said = (): boolean => /^Stopping: waiting for (.+, )?flusher(, .+)? …$/m.test(service.output());
     await until(() => said() || service.hasEnded, 'it says what it waits for');
     expect(said()).toBe(true);
-    // Signals within the first two seconds count as one. A stop that completes normally ends with another
-    // status.
+    // A signal within two seconds after the first counts as the same signal. A stop that completes normally
+    // ends with another exit status.
     while (!service.hasEnded) {
       service.child.kill('SIGTERM');
       await pause(250);

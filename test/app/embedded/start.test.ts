@@ -17,8 +17,8 @@ const run = promisify(execFile);
 let dataDir: string;
 const started: ServerProcess[] = [];
 
-// All tests share one folder: the first test creates it, and each later test starts from what the previous
-// tests left.
+// All tests share one data folder: the first test creates it, and each later test starts from what the
+// previous tests left.
 beforeAll(async () => {
   dataDir = await realpath(await mkdtemp(join(tmpdir(), 'spindle-start-')));
 });
@@ -69,7 +69,7 @@ describe('starting with one command', () => {
       env: { ...process.env, DATA_DIR: dataDir },
     });
     expect(JSON.parse(shown.stdout)[0]).toMatchObject({ playerId: 'alice', entries: 3 });
-    // The command finds the service through the data folder, whatever its port.
+    // The `spindle` command finds the address of the service in the data folder, whatever the port.
     const listed = await run(process.execPath, [cliOf(ROOT), 'game', 'list', '--partner', '1', '--json'], {
       env: { PATH: process.env.PATH, DATA_DIR: dataDir },
     });
@@ -113,7 +113,7 @@ describe('starting with one command', () => {
     await until(async () => (await servers()).length === 0, 'the stores have ended');
   });
 
-  test('with external stores and no operator key, makes a key but seeds no demo data', async () => {
+  test('with external stores and no operator key, makes a key but creates no demo partner', async () => {
     const stores = await freshStores();
     try {
       const given = { REDIS_URL: stores.redisUrl, DATABASE_URL: stores.databaseUrl };
@@ -143,7 +143,7 @@ describe('starting with one command', () => {
     }
   });
 
-  test('refuses a second service on the same data folder in one line', async () => {
+  test('refuses to start a second service on the same data folder, with an error message of one line', async () => {
     await start();
     await expect(spawnService(environment())).rejects.toThrow(
       /ended with 1: (.*\n)?spindle: DATA_DIR .* is in use/,
@@ -157,7 +157,7 @@ describe('starting with one command', () => {
       try {
         process.kill(pid, 'SIGKILL');
       } catch {
-        // The process died with its parent.
+        // This process has already ended, together with its parent.
       }
     }
     await until(() => service.child.signalCode !== null, 'the service is dead');
@@ -205,7 +205,7 @@ describe('settings of the service', () => {
     ['OPERATOR_API_KEY', 'short'],
     ['LOG_LEVEL', 'loud'],
     ['TEST_CONSTANTS', '{"restrictionReadS":1}'],
-  ])('refuses %s=%s in one line that names the setting', (name, value) => {
+  ])('refuses %s=%s with an error message of one line that names the setting', (name, value) => {
     expect(() => readConfig({ ...environment(), [name]: value })).toThrow(
       new RegExp(`^[^\\n]*${name}[^\\n]*$`),
     );

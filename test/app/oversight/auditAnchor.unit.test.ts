@@ -4,7 +4,7 @@ import { anchorDay } from '../../../src/publicLog/log/auditAnchor.js';
 
 const at = (time: string): number => Date.parse(`2026-11-24T${time}Z`);
 
-test('makes the daily audit record due from the first time on that day that the schedule names', () => {
+test('makes the daily audit record due at the first time of the day that the schedule names', () => {
   expect(anchorDay('30 3 * * *', at('03:29:59.999'))).toBeUndefined();
   expect(anchorDay('30 3 * * *', at('03:30:00'))).toBe('2026-11-24');
   expect(anchorDay('30 3 * * *', at('23:59:59'))).toBe('2026-11-24');

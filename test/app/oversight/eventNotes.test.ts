@@ -47,7 +47,7 @@ test('records the start and the stop of a process in the audit log', async () =>
   expect(await entriesOf('service.stop')).toMatchObject([{ after: { roles: 'http' } }]);
 });
 
-test("records an operator's request that the role does not permit, the first one at once", async () => {
+test('records each operator request that the role does not permit, and writes the first record at once', async () => {
   const made = await service.operator<{ apiKey: string }>('POST', '/operators', {
     name: 'ute',
     role: 'auditor',
@@ -74,7 +74,7 @@ test('records the address of a stranger who fails too often to authenticate as a
   for (let times = 0; times < 6; times++) await service.request('GET', '/api/operator/v1/partners', { key });
   await until(async () => (await entriesOf('auth.window')).length > 0, 'it is told');
   // Each wrong key before the limit is recorded too, the first one at once. A request without a key does not
-  // count as an attempt.
+  // count as a failed attempt.
   await until(async () => (await entriesOf('auth.failed')).length > 0, 'the wrong key is told');
   expect(await entriesOf('auth.failed')).toMatchObject([
     {
@@ -94,7 +94,7 @@ test('records the halt of a cell once in the audit log', async () => {
   ]);
 });
 
-test('counts frequent system events by subject without losing any, and beyond 1,000 subjects together', async () => {
+test('counts frequent system events by subject without losing any, and counts subjects beyond 1,000 together', async () => {
   const events = newEvents(() => {});
   const notes = new EventNotes(sql, { host: 'counted', version: '0', roles: 'http', events });
   await notes.start();

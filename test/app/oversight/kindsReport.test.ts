@@ -1,6 +1,6 @@
 /**
- * Tests reports over intervals in which all kinds of games were played. They must equal the answers to
- * players, the CSV, and the settlement report.
+ * Tests reports over intervals in which all kinds of games were played. Their figures must equal the sums of
+ * the responses to players, the CSV, and the settlement report.
  */
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -58,7 +58,7 @@ let service: Awaited<ReturnType<typeof startService>>;
 let partner: TestPartner;
 let communal: number;
 let table: number;
-/** Sums of what players were answered, by game. */
+/** Sums of the responses to players, by game. */
 const answered = new Map<number, Sums>();
 let openStake = 0;
 
@@ -118,7 +118,7 @@ afterAll(async () => {
   await stores?.drop();
 });
 
-test('reports the answers to players for each kind of game and interval, as the settlement report has them', async () => {
+test('reports the sums of the responses to players for each kind of game and interval, equal to the settlement report', async () => {
   const day = new Date().toISOString().slice(0, 10);
   const rowOf = (report: Report, gameId: number): Row =>
     report.rows.find(({ gameConfigId }) => gameConfigId === gameId)!;

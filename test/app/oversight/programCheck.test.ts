@@ -40,7 +40,7 @@ const EMAIL = 'duty@operator.example';
 
 let stores: TestStores;
 let books: postgres.Sql;
-/** A program of six files with the list that its build made. */
+/** A program of six files, with the list of files that its build made. */
 let root: string;
 
 beforeEach(async () => {
@@ -138,7 +138,7 @@ test('detects a changed byte of the program at the start, reports it everywhere,
   expect((await emails()).map(({ body }) => body.data.paths)).toEqual([[MAIN], [MAIN, 'lua/deal.lua']]);
 });
 
-test('with PROGRAM_CHANGED=stop, ends a start before the first deal and names the changed files', async () => {
+test('with PROGRAM_CHANGED=stop, a start ends before the first deal and names the changed files', async () => {
   appendFileSync(join(root, MAIN), ' ');
   await expect(served({ PROGRAM_CHANGED: 'stop' })).rejects.toThrow(
     `Files of the program differ from its build, and PROGRAM_CHANGED is stop: ${MAIN}`,
@@ -251,7 +251,7 @@ test('forbids changing or removing a program check', async () => {
   await expect(books.unsafe('TRUNCATE program_checks')).rejects.toThrow('are kept as they were written');
 });
 
-test('verifies a release that was unpacked elsewhere, and with PROGRAM_CHANGED=stop ends if a file differs', async () => {
+test('verifies a release that was unpacked elsewhere, and with PROGRAM_CHANGED=stop ends the start if a file differs', async () => {
   const release = copyProgram();
   onTestFinished(() => rmSync(release, { recursive: true, force: true }));
   const settings = { ...SOON, PROGRAM_CHANGED: 'stop' };

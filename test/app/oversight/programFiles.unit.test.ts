@@ -86,7 +86,7 @@ test('finds no difference in unchanged program files, and identifies the list by
   expect(checkProgram({ root, part: 'program' }).files).toBe(8);
 });
 
-test('finds a changed, a missing and an added program file, by part', () => {
+test('finds a changed, a missing and an added program file, and reports in which part of the program each file is', () => {
   put('dist/src/main.js', 'rum()');
   rmSync(join(root, 'lua/deal.lua'));
   put('src/postgres/migrations/0002_more.sql', 'DROP TABLE ledger');
@@ -140,7 +140,7 @@ test('reports a malformed list of program files, or one with paths outside the f
   expect(checkProgram({ root, part: 'all' })).toMatchObject({ manifest: null, files: 0, differing: 0 });
 });
 
-test('compares the program files with another list, such as a published one', () => {
+test('compares the program files with a list from elsewhere, such as a published list', () => {
   const other = join(root, 'published');
   writeFileSync(other, readFileSync(join(root, MANIFEST)));
   put('dist/src/main.js', 'rum()');

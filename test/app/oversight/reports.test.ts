@@ -77,7 +77,7 @@ interface Report {
   nextCursor: string | null;
 }
 
-test('reports for every interval the sums of the CSV of spins and of the settlement report, to the micro-USD', async () => {
+test('reports sums for every interval that equal the CSV of spins and the settlement report, to the micro-USD', async () => {
   const spins = csvOf((await asCsv('partner', '/spins')).text);
   expect(spins).toHaveLength(60);
   const sum = (name: string) => spins.reduce((total, spin) => total + micros(spin[name]!), 0n);
@@ -111,7 +111,7 @@ test('reports for every interval the sums of the CSV of spins and of the settlem
   expect(body).toMatchObject({ noActivity: false, nextCursor: null, totals: { spins: 60 } });
 });
 
-test('reports an interval without play as games with zeros, and as No Activity in CSV', async () => {
+test('reports an interval without play as zeros for each game, and as No Activity in CSV', async () => {
   const query = '/reports/games?interval=RANGE&from=2020-01-01&to=2020-01-31';
   const { body } = await service.operator<Report>('GET', query);
   expect(body).toMatchObject({ noActivity: true, totals: { spins: 0, wageredUsd: 0 } });
@@ -141,7 +141,7 @@ test('refuses reports of invalid intervals, games, partners and days with their 
   expect([strange.status, strange.body.errorCode]).toEqual([403, 'KS-4006']);
 });
 
-test('reports a liability that is the sum of all statements, with its positive and negative parts', async () => {
+test('reports a liability that equals the sum of all statements, split into positive and negative balances', async () => {
   let [balance, positive, negative] = [0n, 0n, 0n];
   for (let player = 0; player < 7; player++) {
     const { text } = await service.operator(
@@ -173,7 +173,7 @@ test('reports a liability that is the sum of all statements, with its positive a
   expect(past).toMatchObject({ noActivity: true, date: '2020-01-01' });
 });
 
-test('reports audit log entries and large wins as events, each once over all pages, filtered by field', async () => {
+test('reports audit log entries and large wins as events, each once over all pages, and filters them by field', async () => {
   interface Event {
     eventId: string;
     type: string;
@@ -214,7 +214,7 @@ test('reports audit log entries and large wins as events, each once over all pag
   expect(csvOf((await asCsv('operator', '/reports/events?type=key.issue')).text).length).toBe(2);
 });
 
-test('considers reports complete up to the day before the first missing one', async () => {
+test('considers reports complete up to the day before the first day whose report is missing', async () => {
   const missingOf = (days: readonly string[]) => async (from: string, through: string) =>
     days.filter((day) => day >= from && day <= through);
   expect(await completeTo('2026-01-01', '2026-11-22', missingOf([]))).toBe('2026-11-21');

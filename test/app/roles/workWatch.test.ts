@@ -1,5 +1,5 @@
 /**
- * Tests how a worker finds its work in Postgres with one query and wakes the matching tasks, and only these.
+ * Tests how a worker finds its work in Postgres with one query, and wakes exactly the tasks for that work.
  */
 import postgres from 'postgres';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
@@ -74,7 +74,7 @@ async function wokenByALook(): Promise<string[]> {
   return [...woken].sort();
 }
 
-test('wakes all log tasks at the first check for work, and none at the next check', async () => {
+test('wakes all tasks of the public log at the first check for work, and none at the next check', async () => {
   expect(await wokenByALook()).toEqual(['copies', 'log']);
   expect(await wokenByALook()).toEqual([]);
 });
@@ -128,8 +128,8 @@ test.each([
   expect(await wokenByALook()).toEqual([]);
 });
 
-test('wakes the log tasks once for each change, and repeatedly while the log is behind and not halted', async () => {
-  // The note grows when cosignatures are added to it.
+test('wakes the tasks of the public log once for each change, and repeatedly while the log is behind and not halted', async () => {
+  // The checkpoint's note becomes longer when cosignatures are added to it.
   await sql`UPDATE log_checkpoints SET note = note || 'more'`;
   expect(await wokenByALook()).toEqual(['copies', 'log']);
   expect(await wokenByALook()).toEqual([]);

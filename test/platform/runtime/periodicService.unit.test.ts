@@ -1,6 +1,6 @@
 /**
- * Tests that a periodic service without work waits longer and longer up to a bound, and returns to its normal
- * interval once there is work.
+ * Tests that a periodic service without work waits longer and longer, up to a maximum, and returns to its
+ * normal interval once there is work.
  */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { IDLE, PeriodicService } from '../../../src/platform/runtime/periodicService.js';
@@ -54,7 +54,7 @@ test('doubles the pauses of a periodic service without work, and shortens them o
   await poll.stop();
 });
 
-test('a failed or requested turn ends the long pauses of a periodic service', async () => {
+test('a turn that fails or is requested ends the long pauses of a periodic service', async () => {
   const poll = new Poll();
   await poll.start();
   await restsIn(poll, 700);

@@ -75,7 +75,7 @@ describe('groups of services', () => {
     expect(group.waitsFor).toEqual([]);
   });
 
-  test('continues the stop of a group without a service that does not stop in its time', async () => {
+  test('the stop of a group continues without a service that does not stop within its time limit', async () => {
     const { done, service } = recorder();
     const log = memoryLog();
     const hanging = service('b', { stop: never, stopTimeoutMs: 5 });
@@ -99,7 +99,7 @@ describe('groups of services', () => {
     expect(done.length).toBe(3);
   });
 
-  test('stops a nested group as one service, with the time that its services need', async () => {
+  test('stops a nested group as one service, with the time limits of its services', async () => {
     const { done, service } = recorder();
     const log = memoryLog();
     const timed = (name: string, stopTimeoutMs: number) => service(name, { stopTimeoutMs });
