@@ -23,9 +23,9 @@ import { type Books, drained } from './stores.js';
  */
 export interface Shares {
   readonly idle: number;
-  /** Share of processes that do not belong to the bench. */
+  /** Share of the CPU time that processes outside the bench took. */
   readonly others: number;
-  /** Share that other virtual machines of the host took. */
+  /** Share of the CPU time that other virtual machines of the host took. */
   readonly stolen: number;
 }
 

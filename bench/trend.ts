@@ -68,7 +68,7 @@ function bucketMeans(samples: Samples['samples'], fromSeconds: number, bucketSec
   const lastSeconds = samples.at(-1)?.[0] ?? 0;
   const count = Math.floor((lastSeconds - fromSeconds) / bucketSeconds);
   return Array.from({ length: Math.max(0, count) }, (_, bucket) => {
-    // Buckets are aligned to the end. An incomplete bucket at the beginning counts as warm-up.
+    // The last bucket ends with the last sample. An incomplete bucket at the beginning counts as warm-up.
     const from = lastSeconds - (count - bucket) * bucketSeconds;
     const own = samples.filter(([seconds]) => seconds > from && seconds <= from + bucketSeconds);
     return own.reduce((sum, [, value]) => sum + value, 0) / own.length;

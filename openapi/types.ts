@@ -6,7 +6,9 @@
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import openapiTS, { astToString, COMMENT_HEADER } from 'openapi-typescript';
 
-/** File of the generated types for each OpenAPI document. The client package uses those for partners. */
+/**
+ * File of the generated types for each OpenAPI document. The client package contains the types for partners.
+ */
 const TYPES = {
   'openapi/partner.v1.json': 'clients/typescript/src/partner.v1.ts',
   'openapi/operator.v1.json': 'src/api/client/operator.v1.d.ts',

@@ -10,8 +10,8 @@ import { MANIFEST, manifestOf } from '../workers/checkProgram.js';
 const COMPILED = ['bench', 'clients', 'src', 'test', 'tools', 'workers'];
 
 /**
- * Output of earlier versions of the tools. Those tools now write to other places, and the list covers all of
- * dist.
+ * Output of earlier versions of the tools, which is removed because the list covers all of dist. The current
+ * tools write it to other places.
  */
 const OF_EARLIER_TOOLS = ['openapi', '.typecheck.tsbuildinfo'];
 

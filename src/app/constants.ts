@@ -16,7 +16,7 @@ export interface Constants {
   readonly settlementTurnMs: number;
   /** Interval at which the traffic of each hour is counted, in ms. */
   readonly trafficTurnMs: number;
-  /** Maximum number of games of a worker with their own metric series. */
+  /** Maximum number of games of a worker with their own time series in the metrics. */
   readonly metricsGamesMax: number;
   /** Number of failed authentications per minute from one address before KS-4293 (docs/contract.md §4). */
   readonly authFailureLimit: number;

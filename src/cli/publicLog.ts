@@ -171,7 +171,10 @@ export async function checkNote(
   });
 }
 
-/** Returns the size in a note of this log. @throws UsageError if the note does not belong to this log */
+/**
+ * Returns the size of the tree in a note of this log.
+ * @throws UsageError if the note does not belong to this log
+ */
 function ownSize(note: string, origin: string, keys: Parameters<typeof signersOf>[1], path: string): number {
   try {
     const parsed = parseNote(note);

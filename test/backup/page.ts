@@ -14,7 +14,10 @@ function shellBlocks(): string[][] {
   );
 }
 
-/** Returns the line that begins with a text. @throws Error if the page has none, or several that differ */
+/**
+ * Returns the line of docs/backup.md that begins with a text.
+ * @throws Error if there is no such line, or several that differ
+ */
 function line(begin: string): string {
   const found = new Set(
     shellBlocks()
@@ -25,7 +28,10 @@ function line(begin: string): string {
   return [...found][0]!;
 }
 
-/** Returns the lines below a comment, up to an empty line. @throws Error if the page has no such comment */
+/**
+ * Returns the lines below a comment in docs/backup.md, up to an empty line.
+ * @throws Error if there is no such comment
+ */
 function below(comment: string): string {
   for (const block of shellBlocks()) {
     const at = block.findIndex((each) => each.startsWith(comment));

@@ -31,7 +31,10 @@ import { makeTargets } from './targets.js';
 
 const CELLS = 6;
 const CONNECTIONS = 24;
-/** Number of rounds with one kind of acknowledgement before the service is restarted with the other. */
+/**
+ * Number of consecutive rounds with one kind of acknowledgement. After them, the service is restarted with
+ * the other kind.
+ */
 const BLOCK_ROUNDS = 3;
 const SPINS_BEFORE = [150, 500] as const;
 const SPINS_AFTER = [150, 500] as const;

@@ -123,7 +123,7 @@ export async function playAlone(
   return { attack, without, during, grownMb: mostMb - beforeMb, report, neighboursFailed };
 }
 
-/** Sends HEAD requests in the way of a load balancer. */
+/** Sends HEAD requests as a load balancer does. */
 class Neighbour {
   #isOver = false;
   readonly #failed: Promise<number>;

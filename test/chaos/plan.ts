@@ -47,8 +47,8 @@ const SPINS_BEFORE = [500, 2400] as const;
 const SPINS_AFTER = [400, 1600] as const;
 
 /**
- * Plans a round. The kinds of faults come from shuffled packs, so that a long run has each of them about
- * equally often.
+ * Plans a round. The kinds of faults are taken from shuffled lists of all kinds, so that a long run has each
+ * of them about equally often.
  */
 export function planRound(round: number, { seed, names, acknowledgement }: PlanSettings): RoundPlan {
   const pack = Math.floor((round - 1) / names.length);

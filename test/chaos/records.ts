@@ -74,7 +74,7 @@ export interface Judgement {
 
 /** Error codes of spins that did not happen and that an outage may cause. */
 const OUTAGE_REFUSALS = new Set(['KS-5002', 'KS-5004', 'KS-4203', 'KS-5012']);
-/** Those of these codes that only a request with an unbound requestId can get. */
+/** Error codes that an outage may cause, but only for a request whose requestId is not bound. */
 const NOT_BOUND = new Set(['KS-4203', 'KS-5012']);
 
 export function newRecord(

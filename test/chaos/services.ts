@@ -17,10 +17,9 @@ import { until } from '../support/wait.js';
 export type Acknowledgement = 'redis' | 'replica' | 'ledger';
 
 /**
- * Settings of the processes. One front end waits for its stores for the default time and the other for a
- * short time. An outage of a second or two therefore delays the answers of the first and makes the second
- * report spins in doubt. Redis holds request ids for only two seconds, so that each round spans many
- * releases.
+ * Settings of the processes. One front end waits for its stores for the default time, the other for a short
+ * time. In an outage of a second or two, the first therefore answers late and the second reports spins in
+ * doubt. Redis holds request ids for only two seconds, so that each round spans many releases.
  */
 const SETTINGS = {
   'front-1': { ROLES: 'http,worker', REQUEST_ID_WINDOW_S: '2' },

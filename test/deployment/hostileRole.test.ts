@@ -27,7 +27,10 @@ const HOSTILE_TIMEOUTS = [
 const ADJUSTMENTS = 125;
 const TODAY = new Date().toISOString().slice(0, 10);
 
-/** Creates a database with these settings for every new session, and a session for the test without them. */
+/**
+ * Creates a database with these settings for every new session, and a session for the test to which they do
+ * not apply.
+ */
 async function hostileStores(
   settings: readonly string[],
 ): Promise<TestStores & { sql: postgres.Sql<{ bigint: bigint }> }> {

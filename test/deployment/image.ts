@@ -222,7 +222,7 @@ async function firstSpin(): Promise<{ partner: PartnerClient; gameId: number }> 
   for (;;) {
     const { data, error } = await partner.POST('/spin', { body: first });
     if (data !== undefined) return { partner, gameId };
-    // The first block may not be loaded yet.
+    // The first block of the game may not be loaded yet, so the spin is retried.
     const mayCome = ['KS-5012', 'KS-4203'].includes(error!.errorCode) && performance.now() < deadline;
     if (!mayCome) throw new Error(`The spin is refused: ${JSON.stringify(error)}`);
   }

@@ -67,7 +67,7 @@ test('runs of the RNG test battery with other seeds fail about as often as the r
   for (let i = 0; i < 30; i++) {
     const { passed, tests } = await verdictOf('outcomes', `rate ${i}`, SUBJECTS.outcomes.least);
     if (!passed) failed++;
-    // The test that counts repeated blocks is left out, because repetitions never happen.
+    // The test that counts repeated blocks is left out, because in correct draws repetitions never happen.
     const values = tests.filter(({ name }) => name !== 'repeated blocks');
     low.tests += values.length;
     low.below += values.filter(({ p }) => p < 0.1).length;

@@ -10,7 +10,7 @@ import { ROOT } from '../support/root.js';
 const MIGRATIONS = join('src', 'postgres', 'migrations');
 const read = (...path: string[]): string => readFileSync(join(ROOT, ...path), 'utf8');
 
-/** Returns the names in the first column of a table below a heading of the page. */
+/** Returns the names in the first column of a table below a heading of docs/operations.md. */
 function namedUnder(heading: string): string[] {
   const section = read('docs', 'operations.md').split(`### ${heading}\n`)[1]!.split('\n#')[0]!;
   const rows = [...section.matchAll(/^\| (`[^|]+) \|(.*)\|$/gm)];

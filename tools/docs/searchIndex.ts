@@ -6,7 +6,7 @@ export interface Searched {
   readonly html: string;
 }
 
-/** The index as the page's script reads it. */
+/** Format of the index that the page's script reads. */
 export interface SearchIndex {
   /** Address and title of each page. */
   readonly pages: readonly (readonly [string, string])[];

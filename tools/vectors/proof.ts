@@ -40,7 +40,10 @@ const GAME = 7;
 const FROM_INDEX = 2048;
 const CODES = [3, 0, 17];
 const SHOE = { gameId: 9, index: 17 };
-/** Hashes of a PAR sheet and of blackjack rules that are not part of the vectors. */
+/**
+ * Hashes of a PAR sheet and of blackjack rules. The sheet and the rules themselves are not part of the
+ * vectors.
+ */
 const MATH_HASH = 'f8cf2008be6993806688f003ee1e532fb8f1f3d5bcfbdc0944a559544b93af41';
 const RULES_HASH = 'bb76620ddc2e43bbea43a45836190a5cc017d1f3460896d85bb8b986a0dfb276';
 const ORIGIN = 'spindle.example/log';

@@ -14,7 +14,9 @@ export const eventIdOf = (spinIds: SpinIds, eventId: bigint, partnerId: number):
 export const fundingIdOf = (spinIds: SpinIds, fundingId: number, partnerId: number): string =>
   spinIds.encodeOther(BigInt(fundingId), partnerId, FUNDING);
 
-/** Returns the members of a communal progressive's pot that the partner API and the operator API show. */
+/**
+ * Returns the members of a communal progressive's pot that both the partner API and the operator API return.
+ */
 export const potView = (
   { rules, version, budgetMicros }: Pick<PotRecord, 'rules' | 'version' | 'budgetMicros'>,
   wagerMicros: number,

@@ -1,5 +1,5 @@
 /**
- * Builds the OpenAPI 3.1 documents from the endpoints. The documents show the same schemas that validate
+ * Builds the OpenAPI 3.1 documents from the endpoints. The documents contain the same schemas that validate
  * requests.
  */
 import type { TSchema } from '#typebox';

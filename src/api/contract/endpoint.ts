@@ -52,8 +52,8 @@ interface Operation {
 }
 
 /**
- * Texts and examples that the documents show beside the schemas. A test validates the examples against the
- * schemas.
+ * Texts and examples that the OpenAPI documents contain in addition to the schemas. A test validates the
+ * examples against the schemas.
  */
 interface Shown {
   /** Details beyond the summary, in Markdown. */

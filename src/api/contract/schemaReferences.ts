@@ -103,8 +103,8 @@ export class SchemaReferences {
   readonly #named = new Map<string, object>();
 
   /**
-   * Returns a schema as the document shows it: a reference if the schema has a name, otherwise the schema
-   * itself.
+   * Returns a schema in the form that the document contains: a reference if the schema has a name, otherwise
+   * the schema itself.
    */
   of(schema: TSchema): object {
     const name = NAMES.get(identityOf(schema));

@@ -75,7 +75,7 @@ const ofSession = {
   path: '/session',
   tag: 'Operators',
   scope: 'operator',
-  // Auditors can sign in and out as well.
+  // The role `auditor` suffices to sign in and out.
   role: 'auditor',
   errors: [],
   failure: ERRORS.internal,

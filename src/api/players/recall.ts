@@ -48,7 +48,7 @@ async function newestGames(
     const entries = await store.spinHistory.statement(player, fromId, WALK_ENTRIES);
     const shareIds = entries.filter(({ kind }) => kind === 'communalShare').map(({ id }) => id);
     for (const [id, share] of await store.recall.shares(shareIds)) shares.set(id, share);
-    // The spin that triggered the bonus already shows the share of its own player.
+    // The spin that triggered the bonus already contains the share of its own player.
     const isStart = (entry: LedgerEntry): boolean =>
       isShownAsSpin(entry) || entry.kind === 'roundDeal' || shares.get(entry.id)?.isTrigger === false;
     starts.push(...entries.filter(isStart));

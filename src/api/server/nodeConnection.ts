@@ -64,8 +64,7 @@ export class NodeConnection {
   }
 
   /**
-   * Counts a request. Returns false if there are too many requests, or if nothing more is read of the
-   * connection.
+   * Counts a request. Returns false if there are too many requests, or if the connection is no longer read.
    */
   begin(request: IncomingMessage, response: ServerResponse): boolean {
     if (this.#refusal !== undefined) return false;

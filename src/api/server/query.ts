@@ -16,7 +16,7 @@ interface QueryProperty {
 const SHOWN_MAX = 64;
 /**
  * Control characters, which parameters may not contain. Postgres rejects NUL in text, and no parameter needs
- * the other ones.
+ * any other control character.
  */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern finds them
 const CONTROL = /[\0-\x1f\x7f]/;

@@ -1,6 +1,6 @@
 /**
- * Creates the tokens of console sessions. Half of a token is random, the other half is a tag of it, so a
- * forged token is rejected without a query to the store.
+ * Creates the tokens of console sessions. Half of a token is random, and the other half is an authentication
+ * code (HMAC) of the random half. So a forged token is rejected without a query to the store.
  */
 import { createHmac, hash, randomBytes, timingSafeEqual } from 'node:crypto';
 

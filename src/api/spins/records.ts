@@ -13,7 +13,7 @@ import { spinResponse } from './spinResponse.js';
 
 export const isShownAsSpin = ({ kind }: LedgerEntry): boolean => ENTRY_KINDS[kind].history === 'spin';
 
-/** The data of a committed spin that all its representations show. */
+/** The data of a committed spin from which all its representations (JSON, CSV, statement) are rendered. */
 export interface ShownSpin {
   readonly entry: LedgerEntry;
   readonly tail: SpinTail;

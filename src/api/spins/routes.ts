@@ -107,8 +107,8 @@ async function ofPlayer(
 }
 
 /**
- * Returns one page of spins. The page ends the range only after all spins acknowledged before this call are
- * committed.
+ * Returns one page of spins. Before the last page of the range is returned, all spins acknowledged before
+ * this call must be committed.
  *
  * @throws ApiError (KS-5002) if these spins are not committed in time
  */

@@ -92,7 +92,7 @@ export class SpinEndpoint {
   }
 }
 
-/** A spin request after all checks that are possible before it is counted. */
+/** The state of a spin request after the checks that are possible before it is counted. */
 interface JudgedSpin {
   readonly exchange: Exchange;
   readonly partner: Partner;

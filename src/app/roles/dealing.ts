@@ -37,7 +37,7 @@ export interface Dealing {
   readonly cells: CellClient;
   readonly spinPath: SpinPath;
   readonly rules: SpinRules;
-  /** Operations that requests of operators and testers use. */
+  /** Operations of cells that requests of operators and testers execute. */
   readonly operating: Pick<CellServices, 'adjuster' | 'playerBlocking' | 'pots' | 'forceOutcome' | 'rotate'>;
   readonly confirmations: Confirmations;
   readonly requestIds: RequestIds;

@@ -14,7 +14,10 @@ export interface Work {
   readonly hasDueEmails: boolean;
   /** Time until the first webhook delivery is due, in ms; null if none is waiting. */
   readonly deliveryMs: number | null;
-  /** True if an entry waits for the public log or a tree is unpublished. False while the log is halted. */
+  /**
+   * True if an entry waits for the public log, or a tree of the log is not published. False while the log is
+   * halted.
+   */
   readonly isLogBehind: boolean;
   /** Text that changes with the state of the public log: its size, its halt and its newest published note. */
   readonly log: string;

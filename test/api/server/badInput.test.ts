@@ -229,7 +229,8 @@ describe('numbers in request bodies', () => {
   ])(
     'compares a wagerUsd of %s with the wager of the game by its decimal value',
     async (text, status, errorCode) => {
-      // Both kinds of players are tried, because a body with ASCII identifiers takes a separate code path.
+      // The spin is tried with an ASCII and with a non-ASCII player id, because a body with ASCII identifiers
+      // takes a separate code path.
       for (const playerId of ['w', 'w€']) {
         const answer = await withWager(text, playerId);
         expect([answer.status, answer.body.errorCode]).toEqual([status, errorCode]);

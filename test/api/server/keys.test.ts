@@ -165,7 +165,7 @@ describe('API keys', () => {
   });
 
   test.each(['2020-01-01T00:00:00Z', 'tomorrow', '2099-01-01', '2099-02-30T00:00:00Z', 17])(
-    'refuses to issue an API key that expires at %j with KS-4101',
+    'refuses with KS-4101 to issue an API key that expires at %j',
     async (expiresAt) => {
       const answer = await client.operator('POST', `/partners/${partner.partnerId}/keys`, { expiresAt });
       expect(answer).toMatchObject(failed(400, 'KS-4101'));

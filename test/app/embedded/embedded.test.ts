@@ -432,7 +432,7 @@ describe('leftovers of an earlier start', () => {
 
 describe('users and closed folders', () => {
   test.skipIf(!isRoot || !hasSetpriv)(
-    'root starts the embedded stores from a project and data folder closed to all others',
+    'root starts the embedded stores from a project and data folder closed to all other users',
     async () => {
       const closed = join(base, 'closed');
       await mkdir(closed, { mode: 0o700 });
@@ -447,7 +447,7 @@ describe('users and closed folders', () => {
   );
 
   test.skipIf(!isRoot || !isLinux)(
-    'root without setpriv starts the embedded stores from a closed project if others can enter the data folder',
+    'root without setpriv starts the embedded stores from a closed project if other users can enter the data folder',
     async () => {
       const closed = join(base, 'closed-project');
       await mkdir(closed, { mode: 0o700 });

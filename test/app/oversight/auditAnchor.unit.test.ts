@@ -14,6 +14,6 @@ test('makes the daily audit record due at the first time of the day that the sch
 });
 
 test('makes the audit record due at the start of a day on which the schedule has no time', () => {
-  // This date is a Tuesday.
+  // The date is a Tuesday, and the schedule names Monday only.
   expect(anchorDay('30 3 * * 1', at('00:00:00'))).toBe('2026-11-24');
 });
