@@ -1,6 +1,7 @@
 /**
- * Opens the stores of the engine in Postgres, one object for each aggregate, on one pool of connections.
- * Functions that need a lease or a transaction take their connection as an argument and are not part of this.
+ * Opens the stores of the engine: objects with its SQL, one for each kind of data, on one pool of
+ * connections. Functions that need a lease or a transaction are not included, because they take their
+ * connection as an argument.
  */
 import type { Sql } from '../postgres/connection.js';
 import { Rounds } from './blackjack/rounds.store.js';

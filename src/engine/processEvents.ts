@@ -1,6 +1,7 @@
 /**
- * Events within the process, with their data but without their listeners. Metrics, log lines and reacting
- * services subscribe to them. Queries, such as a threshold or the games of a cell, are no events.
+ * Definition of the events within the process: their names and data, but not their listeners. Metrics, log
+ * lines and reacting services subscribe to them. A query, such as for a threshold or the games of a cell, is
+ * no event.
  */
 
 import type { ProgramDifference } from '../domain/programCheck.js';
@@ -11,10 +12,10 @@ import type { GameTotals } from './catalog/games.store.js';
 import type { CellLease } from './cells/cells.store.js';
 import type { CommittedEvent } from './communal/communalFlush.store.js';
 
-/** Committed totals of a game; `spins` is a number when they are those of one flush. */
+/** Committed totals of a game. `spins` is a number if the totals are those of one flush. */
 export type CommittedGameTotals = Omit<GameTotals, 'spins'> & { readonly spins: number | bigint };
 
-/** Progress of a game in a flush: it is at `nextIndex` now, after `count` dealt outcomes. */
+/** Progress of a game in a flush: its next index is `nextIndex` now, after `count` dealt outcomes. */
 export interface Consumption {
   readonly gameId: number;
   readonly nextIndex: number;
@@ -75,7 +76,7 @@ export interface Events {
   /** An upgrade was finished to a format that this build can't read. */
   FormatUnreadable: { readonly reason: string };
 
-  /** Some running processes seal with another key than this one. */
+  /** Some running processes seal with another key than this process. */
   KeysDiffer: { readonly processes: string };
   /** All running processes seal with this process's key, and nothing is sealed with another key. */
   KeysReplaced: Record<string, never>;
@@ -91,7 +92,7 @@ export interface Events {
     /** Age of the oldest committed entry at its commit, in seconds. */
     readonly lagSeconds: number;
   };
-  /** Records were appended to the public log in one transaction. */
+  /** Records of the public log were appended in one transaction. */
   LogAppended: { readonly records: number; readonly seconds: number };
   /** The result of a witness of the public log has changed. `problem` says why it did not cosign. */
   WitnessChanged: {
@@ -100,13 +101,14 @@ export interface Events {
     readonly problem: string | undefined;
   };
   /**
-   * A tree with our signature exists that the public log does not contain, so nothing is appended any more.
+   * The public log does not contain a tree that has this installation's signature, so nothing is appended any
+   * more.
    */
   LogHalted: {
     readonly reason: string;
     /**
-     * Whether outcomes that a published checkpoint covers are still dealt. False if the halt was found at a
-     * start, because this database may be an older state.
+     * Whether outcomes that a published checkpoint covers are still dealt. False if the difference was found
+     * at a start, because this database may have been restored to an older state.
      */
     readonly isDealing: boolean;
   };
@@ -119,11 +121,11 @@ export interface Events {
   /** The ledger has committed the outcomes of these games up to an index. */
   OutcomesConsumed: { readonly cell: number; readonly games: readonly Consumption[] };
   /**
-   * A commit whose reply was lost has moved the cursor. The outcomes that it consumed are unknown to this
-   * process.
+   * A commit whose reply was lost has moved the cursor. This process does not know which outcomes that commit
+   * consumed.
    */
   CommitFoundLater: { readonly cell: number };
-  /** This worker's flusher stopped writing the cell without being asked to. */
+  /** This worker's flusher stopped writing the cell on its own. */
   CellAbandoned: { readonly cell: number };
   /**
    * The ledger of a cell contradicts its outbox. Nothing of the cell is committed or dealt until an operator
@@ -140,13 +142,16 @@ export interface Events {
   CellLost: { readonly cell: number };
   /** Transactions that held cells were ended because their processes were paused. */
   StalledSessionsEnded: { readonly sessions: number };
-  /** Redis has data of the cell that needs a decision by an operator. Emitted at every attempt. */
+  /**
+   * Redis has data of the cell that needs a decision by an operator. The event is emitted at every attempt to
+   * prepare the cell.
+   */
   CellRefused: { readonly cell: number; readonly reason: string };
   /** Redis has lost data of a cell, so the cell is rebuilt from the ledger. */
   RebuildStarted: {
     readonly cell: number;
     readonly reason: string;
-    /** Whether a replica has taken over, so that only the missing data is written. */
+    /** Whether a replica was promoted, so that only the missing data is written. */
     readonly isRepair: boolean;
   };
   RebuildFailed: { readonly cell: number };
@@ -178,12 +183,12 @@ export interface Events {
     readonly cell: number;
     readonly epoch: string;
     readonly spins: number;
-    /** Number of further answered spins that may be lost; this process no longer remembers their ids. */
+    /** Number of further answered spins that may be lost. This process no longer has their ids. */
     readonly notRemembered: number;
   };
   /** Request ids were written to runs, so Redis may release them. */
   RunWritten: { readonly ids: number; readonly seconds: number };
-  /** A partner's games are dealt in another cell now. */
+  /** A partner has moved, so its games are now dealt in another cell. */
   PartnerMoved: {
     readonly partnerId: number;
     readonly fromCell: number;
@@ -199,15 +204,21 @@ export interface Events {
   TicketRefunded: { readonly result: 'refunded' | 'failed' };
   PlayersCheckpointed: { readonly players: number; readonly seconds: number };
 
-  /** An outside copy that Postgres has on record was not found at a start, so nothing is dealt. */
+  /**
+   * A copy outside the database, which Postgres has on record, was not found at a start, so nothing is dealt.
+   */
   OutsideCopyMissing: { readonly setting: string; readonly reason: string };
-  /** An outside copy that this process had found or made has disappeared. The process makes it again. */
+  /**
+   * A copy outside the database, which this process had found or made, has disappeared. The process makes it
+   * again.
+   */
   OutsideCopyVanished: { readonly setting: string; readonly path: string };
   /** The position file is ahead of Postgres, or names another database, so nothing is dealt. */
   StoresRestored: { readonly reason: string };
   /**
    * A command was refused because the clock of Redis, or the cell's newest entry, differs too much from this
-   * process's clock. `skewMs` is how far it is ahead; a negative value is behind.
+   * process's clock. `skewMs` is the time by which it is ahead of this process; a negative value means that
+   * it is behind.
    */
   ClockRefused: { readonly cell: number; readonly skewMs: number };
 
@@ -223,7 +234,7 @@ export interface Events {
   CatalogStale: { readonly error: unknown };
   /** The catalog was read, and its state is to be announced to the other processes. */
   CatalogRead: CatalogState;
-  /** The catalog has read a change that restricts somebody. */
+  /** The catalog has read a change that revokes or restricts something, such as a key or a game. */
   RestrictionRead: Record<never, never>;
   /** The catalog can be read again. */
   CatalogRecovered: Record<never, never>;
@@ -284,8 +295,8 @@ export interface Events {
   /** The list of Postgres settings that risk committed data has changed. */
   PostgresDurabilityChanged: { readonly volatile: readonly string[] };
   /**
-   * The list of settings that risk acknowledged data on the replicas that ACK=replica waits for has changed.
-   * Each setting is preceded by the replica's address.
+   * The list of settings of the replicas that risk data acknowledged under ACK=replica has changed. Each
+   * setting is preceded by the replica's address.
    */
   ReplicaDurabilityChanged: { readonly volatile: readonly string[] };
 }

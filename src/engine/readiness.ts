@@ -1,4 +1,4 @@
-/** Determines whether this process can serve and which problems it has, for the answer of GET /readyz. */
+/** Determines whether this process can serve and which problems it has, for the response to GET /readyz. */
 
 import { withTimeout } from '../platform/runtime/withTimeout.js';
 import { type PostgresDurability, VolatilePostgresError } from '../postgres/postgresDurability.js';
@@ -18,13 +18,13 @@ export interface Readiness {
   readonly halted: readonly string[];
 }
 
-/** Settings of the stores that risk data loss, in stores that may not be used because of that. */
+/** Settings that risk data loss, of the stores that may not be used because of these settings. */
 export interface Volatile {
   readonly redis: readonly string[];
   readonly postgres: readonly string[];
 }
 
-/** Stores that may be used despite settings that risk data loss. */
+/** Stores that may be used although their settings risk data loss. */
 export interface AllowedVolatile {
   readonly allowVolatileRedis: boolean;
   readonly allowVolatilePostgres: boolean;
@@ -46,15 +46,15 @@ export interface ReadinessParts {
   readonly clocks: Clocks;
   readonly registry: Pick<ProcessRegistry, 'problem'>;
   /**
-   * Result of the program check; `problem` is set if the program's files differ and it may not deal because
-   * of that.
+   * Result of the program check. `problem` is set if the program's files differ from the build and the
+   * process may therefore not deal.
    */
   readonly program: { readonly problem: string | undefined };
 }
 
 /**
- * Checks the readiness. Problems of one node's cells go to `halted` while another node is well, so that an
- * unreachable node does not stop the service for the cells of other nodes.
+ * Checks the readiness. If one node has problems while another node is well, the problems of its cells go to
+ * `halted`, so that an unreachable node does not stop the service for the cells of other nodes.
  */
 export async function readiness(
   { nodes, store, catalog, clocks, registry, program }: ReadinessParts,
@@ -72,7 +72,7 @@ export async function readiness(
     withTimeout(skewedNodes(nodes.all, clocks), READY_WITHIN_MS),
   ]);
   let missingCopies: string | undefined;
-  /** Cells whose reason for being closed is already listed. */
+  /** Cells for which a reason is already listed why they are closed. */
   const explained = new Set<number>();
   const unserved = new Set<number>();
   if (recoveries.status === 'rejected' || halts.status === 'rejected' || obstacles.status === 'rejected') {
@@ -152,7 +152,8 @@ const SHARED_FOR_MS = 250;
 
 /**
  * Returns a function that shares one check among all callers during the check and for 250 ms after it.
- * @param known state that this process has at once; after it changes, an earlier result is no longer shared
+ * @param known state that this process has without waiting; after a change of this state, an earlier result
+ * is no longer shared
  */
 export function sharedLook<T>(look: () => Promise<T>, known: () => unknown): () => Promise<T> {
   let shared: { readonly result: Promise<T>; readonly known: unknown; endedAt: number } | undefined;

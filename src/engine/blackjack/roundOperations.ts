@@ -22,11 +22,11 @@ interface RoundPlayer extends CellRequest {
 export interface RoundDealRequest extends RoundPlayer {
   readonly requestId: string | undefined;
   /**
-   * Returns whether nothing may be dealt now, so that only a bound requestId gets an answer. It is called
-   * when the batch is encoded.
+   * Returns whether nothing may be dealt now. In that case, only a request whose requestId is already bound
+   * gets its response. The function is called when the batch is encoded.
    */
   readonly isDenied: () => boolean;
-  /** Whether the request can equal one that was dealt before. */
+  /** Whether the request can be a repetition of an earlier one, because its game and wager are valid. */
   readonly mayEqual: boolean;
   readonly wagerMicros: number;
   readonly maxPayoutMicros: number;
@@ -42,8 +42,8 @@ export interface RoundDealRequest extends RoundPlayer {
 
 export interface RoundDealReply {
   /**
-   * SPIN_STATUS: dealt, replay, conflict, denied, mayBeBound, playerBlocked, roundOpen, or the reason why
-   * nothing could be dealt.
+   * A status of SPIN_STATUS: dealt, replay, conflict, denied, mayBeBound, playerBlocked, roundOpen, or the
+   * reason why nothing could be dealt.
    */
   readonly status: number;
   /** Entry id of the deal that the reply refers to; 0 if there is none. */
@@ -55,7 +55,7 @@ export interface RoundDealReply {
 }
 
 /**
- * Maximum number of calls of one cell under way. Each call is a round trip, but their replies share one disk
+ * Maximum number of concurrent calls to one cell. Each call is a round trip, but the replies share one disk
  * sync of Redis.
  */
 const SLOTS = 32;
@@ -104,7 +104,7 @@ export const roundDealOperation = (
       const { status, core, shoeIndex, newestId } = ROUND_DEAL_REPLY.read(answer);
       const { id: dealId, outcomeCode, balanceMicros } = core;
       const reply = { status, dealId, outcomeCode, balanceMicros, shoeIndex };
-      // For an open round, the newest step must also be committed before the player gets an answer.
+      // If the round is open, its newest step must also be committed before the player gets a response.
       const entryId = status === SPIN_STATUS.roundOpen ? newestId : dealId;
       return { replies: [reply], entryId: () => entryId };
     },
@@ -113,7 +113,7 @@ export const roundDealOperation = (
 
 export interface RoundActRequest extends RoundPlayer {
   readonly shoeIndex: number;
-  /** Number of steps of the round, to the caller's knowledge. */
+  /** Number of steps of the round, as far as the caller knows. */
   readonly steps: number;
   readonly kind: 'roundAction' | 'roundVoid';
   /** Additional stake in micro-USD; a negative value is a refund of the stake. */
@@ -125,7 +125,10 @@ export interface RoundActRequest extends RoundPlayer {
 }
 
 export interface RoundActReply {
-  /** SPIN_STATUS: dealt (the step was made), roundMoved, or the reason why the step could not be made. */
+  /**
+   * A status of SPIN_STATUS: dealt (the step was made), roundMoved, or the reason why the step could not be
+   * made.
+   */
   readonly status: number;
   /** Entry id of the step; 0 if no step was made. */
   readonly entryId: bigint;
@@ -161,8 +164,8 @@ export const ROUND_ACT: CellOperation<RoundActRequest, RoundActReply> = {
     decode: (answer) => {
       const { status, core, newestId } = ROUND_ACT_REPLY.read(answer);
       const reply = { status, entryId: core.id, balanceMicros: core.balanceMicros };
-      // A caller whose step came too late reads the round from the ledger next, so the ledger must have the
-      // step that preceded.
+      // A caller whose step came too late reads the round from the ledger again, so the step that came first
+      // must be in the ledger.
       const awaited = status === SPIN_STATUS.roundMoved ? newestId : core.id;
       return { replies: [reply], entryId: () => awaited };
     },

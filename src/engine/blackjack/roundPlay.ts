@@ -37,26 +37,32 @@ export interface RoundPlayOptions {
   readonly cells: Pick<CellClient, 'execute'>;
   readonly shoes: Shoes;
   /**
-   * Whether an answer waits for the ledger to commit the step. A caller that sends no answer does not wait.
+   * Whether a call waits for the ledger to commit the step. A caller that sends no response does not wait.
    */
   readonly waitsForLedger: boolean;
-  /** Request ids that Redis has already released to Postgres. Absent if this process deals no rounds. */
+  /**
+   * Look-up of the request ids that Redis has already released to Postgres. Absent if this process deals no
+   * rounds.
+   */
   readonly requestIds?: Pick<RequestIds, 'find' | 'versionOf' | 'mayHave'>;
 }
 
 export interface DealOrder {
   readonly partner: Partner;
-  /** Table to deal from. Undefined if there is no such table that could be dealt. */
+  /** Table to deal from. Undefined if there is no table with this id that could be dealt. */
   readonly game: Game | undefined;
   /** Game id as the client sent it. */
   readonly gameId: number;
   readonly playerId: string;
   readonly requestId: string | undefined;
-  /** Returns whether nothing may be dealt now, so that only a bound requestId gets an answer. */
+  /**
+   * Returns whether nothing may be dealt now. In that case, only a request whose requestId is already bound
+   * gets its response.
+   */
   readonly isDenied: () => boolean;
   /**
-   * Whether game and wager are those of the table. Otherwise the request can't equal one that was dealt
-   * before.
+   * Whether game and wager of the request are those of the table. Otherwise the request can't be a repetition
+   * of an earlier one.
    */
   readonly mayEqual: boolean;
 }
@@ -93,7 +99,7 @@ export type Acted =
   | 'overflow'
   | RoundFailure;
 
-/** Maximum number of attempts when other steps of the round come in between. */
+/** Maximum number of attempts if other steps of the round are written before the caller's step. */
 const TRIES = 8;
 
 interface Step {
@@ -125,8 +131,8 @@ export class RoundPlay {
     if (reply.status === SPIN_STATUS.mayBeBound) return this.#askLedger(order);
     const { status, dealId, shoeIndex, balanceMicros, outcomeCode } = reply;
     if (status === SPIN_STATUS.dealt) {
-      // The round is dealt even if its seed can't be read now. A repeated request gets the round once the
-      // seed can be read.
+      // The round is dealt even if its seed can't be read now. Once the seed can be read, a repeated request
+      // gets the round.
       const seed = await shoes.seedOf(order.gameId, shoeIndex).catch(() => undefined);
       if (seed === undefined) return 'unknown';
       const record: RoundRecord = {
@@ -154,7 +160,7 @@ export class RoundPlay {
   async #replay(dealId: bigint): Promise<Dealt> {
     const { store, shoes } = this.#options;
     const record = await store.rounds.find(dealId).catch(() => undefined);
-    // Postgres does not respond, or the cell was rebuilt meanwhile and the ledger lacks the entry.
+    // Either Postgres does not respond, or the cell was rebuilt meanwhile and the ledger lacks the entry.
     if (record === undefined) return 'unknown';
     const seed = await shoes.seedOf(record.gameId, record.shoeIndex).catch(() => undefined);
     return seed === undefined ? 'unknown' : { record, seed, isReplay: true };
@@ -203,7 +209,10 @@ export class RoundPlay {
     });
   }
 
-  /** Carries out a player's action. @param record the round as it was last read */
+  /**
+   * Carries out a player's action.
+   * @param record the round as the caller last read it
+   */
   async act(
     table: BlackjackTable,
     partner: Partner,
@@ -218,8 +227,8 @@ export class RoundPlay {
         return { record: known, seed, entries: entriesOfSeq(seq), isReplay: true };
       if (seq !== actions.length + 1) return 'stale';
       if (known.status !== 'OPEN') return 'illegal';
-      // The worker of the cell voids such a round soon. Redis also refuses callers that read the round before
-      // the restore.
+      // The worker of the cell soon voids a round that a restore has cut short. Redis also refuses callers
+      // that read the round before the restore.
       if (known.isToVoid) return 'refused';
       const step = stepOf(table, seed, known, action);
       if (step === undefined) return 'illegal';
@@ -228,8 +237,9 @@ export class RoundPlay {
   }
 
   /**
-   * Ends a round: plays it out as its timeout does, or voids it by returning its stakes. A round marked to be
-   * voided is always voided. @returns `illegal` if the round has ended
+   * Ends a round: plays it out as at a timeout, or voids it and returns its stakes. A round that is marked to
+   * be voided is always voided.
+   * @returns `illegal` if the round has already ended
    */
   async end(
     table: BlackjackTable,
@@ -249,8 +259,8 @@ export class RoundPlay {
   }
 
   /**
-   * Runs `once` with the given record of the round, and again with a fresh one while other steps come in
-   * between.
+   * Calls `once` with the given record of the round. While other steps are written first, calls it again with
+   * the round as it is then.
    */
   async #retried(
     record: RoundRecord,
@@ -315,8 +325,8 @@ const NO_PAYOUTS = Buffer.alloc(0);
 const DEAL_KINDS = ['roundDeal'] as const;
 
 /**
- * Number of entries of a round after the given number of actions: the deal and each action. A timeout or void
- * comes after them.
+ * Returns the number of ledger entries of a round after the given number of actions: one entry for the deal
+ * and one for each action. A timeout or void adds its entry after these.
  */
 const entriesOfSeq = (seq: number): number => seq + 1;
 

@@ -1,6 +1,6 @@
 /**
- * SQL of blackjack: tables, the seeds of their shoes, and rounds. A flush writes the rounds together with
- * their ledger entries.
+ * SQL of blackjack: tables, the seeds of their shoes, and rounds. Each flush writes its rounds in the
+ * transaction of their ledger entries.
  */
 import { idsIn } from '../../domain/entryId.js';
 import { type BlackjackRules, rulesText } from '../../domain/games/blackjackRules.js';
@@ -23,7 +23,7 @@ import { openColumn } from '../blocks/blockSeals.store.js';
 import { findGame, type GameRow } from '../catalog/games.store.js';
 import { inScope, NEWEST_MOVE, type PartnerScope } from '../cells/cells.store.js';
 
-/** Ledger entry of a round, with the members that the round's record needs. */
+/** Ledger entry of a round, with the fields that the round's record needs. */
 export interface RoundEntry {
   readonly kind: RoundEntryKind;
   readonly id: bigint;
@@ -57,8 +57,8 @@ interface Addition {
 /**
  * Updates the rounds of these entries, in the transaction that commits the entries.
  * @param entries in the order of their ids
- * @returns faults, one for each round that the entries do not continue. If there are any, nothing may be
- * committed.
+ * @returns faults, one for each round whose recorded steps the entries do not continue. If there are any
+ * faults, nothing may be committed.
  */
 export async function bookRounds(tx: Transaction, entries: readonly RoundEntry[]): Promise<string[]> {
   const deals = entries.filter(({ kind }) => kind === 'roundDeal');
@@ -126,7 +126,7 @@ function additionsOf(entries: readonly RoundEntry[]): Addition[] {
       };
       additions.set(key, addition);
     }
-    // A gap in the step numbers makes the whole addition invalid, so that no row matches it.
+    // If the step numbers have a gap, the entries must not be added, so the condition matches no row.
     if (step !== addition.step + addition.ids.length) addition.step = -1;
     if (move !== 'void') addition.moves.push(moveCode(move));
     addition.ids.push(String(entry.id));
@@ -205,7 +205,7 @@ export async function openRounds(sql: Sql | Transaction, scope: PartnerScope): P
   return rows.map(fromRow);
 }
 
-/** Upper bound of a round's duration, as a difference of entry ids. */
+/** Maximum duration of a round, as a difference of entry ids. */
 const ROUND_LONGEST = idsIn(31 * 86_400_000);
 
 /** Returns how many rounds of a partner were open just before an entry id, and their stakes up to that id. */
@@ -235,7 +235,7 @@ export async function openRoundCounts(
   return rows.map((row) => ({ gameId: row.game_id, open: safe(row.open) }));
 }
 
-/** Columns of blackjack_tables in a row of a join, null for other games. */
+/** SQL for the columns of blackjack_tables in a joined row. They are null for games that are no table. */
 export interface TableColumns {
   wager_micros: bigint | null;
   rules: BlackjackRules | null;
@@ -264,8 +264,8 @@ export class Rounds {
   }
 
   /**
-   * Reads a page of a partner's rounds, newest first, with their total number. @param only filters; an absent
-   * member filters nothing
+   * Reads a page of a partner's rounds, newest first, with their total number.
+   * @param only filters; a filter that is absent matches all rounds
    */
   async page(
     partnerId: number,
@@ -320,7 +320,7 @@ export class Rounds {
     }
   }
 
-  /** Reads the terms of a table. Undefined if the game is no blackjack table. */
+  /** Reads the wager, rules and timeout of a blackjack table. Undefined if the game is no blackjack table. */
   async terms(gameId: number): Promise<TableTerms | undefined> {
     const [row] = await this.#sql<TableColumns[]>`
       SELECT wager_micros, rules, round_timeout_s FROM blackjack_tables WHERE game_id = ${gameId}`;

@@ -1,4 +1,7 @@
-/** Makes blocks of shoes ahead of demand, as slotBlockMaker.ts does for slots. A shoe lasts for one round. */
+/**
+ * Makes blocks of shoes before they are needed, as slotBlockMaker.ts does for slots. A shoe lasts for one
+ * round.
+ */
 import type { Piscina } from 'piscina';
 import type { BlackjackRules } from '../../domain/games/blackjackRules.js';
 import {
@@ -20,7 +23,7 @@ export interface ShoeOrder {
 
 /** Number of shoes in a block of an idle table; their seeds take 8 KB. */
 const SHOES_MIN = 256;
-/** Maximum number of shoes in a block, which takes a thread about 0.2 s. */
+/** Maximum number of shoes in a block. A thread takes about 0.2 s to make a block of this size. */
 const SHOES_MAX = 8192;
 
 export class ShoeBlockMaker implements BlockMaker {

@@ -18,7 +18,7 @@ interface Block {
 
 export class Shoes {
   readonly #store: Pick<EngineStore, 'rounds'>;
-  /** Cached blocks of shoes, the most recently used last. */
+  /** Cached blocks of shoes. The most recently used block is the last. */
   #blocks: Block[] = [];
 
   constructor(store: Pick<EngineStore, 'rounds'>) {
@@ -50,7 +50,7 @@ export class Shoes {
     const read = await this.#store.rounds.shoeSeeds(gameId, shoeIndex);
     if (read === undefined) throw new Error(`No block of game ${gameId} has shoe ${shoeIndex}`);
     const block = { gameId, ...read };
-    // A concurrent call may have read the same block. A duplicate does no harm.
+    // A concurrent call may have cached the same block. A second copy does no harm.
     this.#blocks.push(block);
     if (this.#blocks.length > BLOCKS_KEPT) this.#blocks.shift();
     return block;

@@ -13,7 +13,10 @@ export interface MadeBlock {
   readonly commitment: Uint8Array;
   /** Nodes of the Merkle tree over the block's leaves that are stored with the block (blockTree.ts). */
   readonly tree: Uint8Array;
-  /** Hash of the mathematics that decide the outcomes: the PAR sheet, the prize table or the table rules. */
+  /**
+   * Hash of the mathematics that decide the outcomes: those of the PAR sheet, the prize table or the table
+   * rules.
+   */
   readonly mathHash: Uint8Array;
   readonly elapsedMs: number;
 }
@@ -22,35 +25,37 @@ export interface MadeBlock {
 export interface QueueState {
   /** Blocks that are loaded and not fully committed, oldest first. */
   readonly blocks: readonly { readonly fromIndex: number; readonly toIndex: number }[];
-  /** Index after the newest outcome that the keeper knows to be dealt. */
+  /** Index after the newest outcome that was dealt, as far as the block keeper knows. */
   readonly dealtIndex: number;
   /** Index after the newest lease. Undefined until the keeper has read it from Postgres. */
   readonly leaseEnd: number | undefined;
   /** Number of blocks that the operator has requested and that are not made yet. */
   readonly requested: number;
-  /** Recent dealing rate of the game, in outcomes per second. */
+  /** Dealing rate of the game in the recent past, in outcomes per second. */
   readonly pace: number;
 }
 
 export interface BlockMaker {
-  /** Reserve of ready blocks that the partner wants for the game. Undefined if the game has no reserve. */
+  /**
+   * Minimum number of ready blocks that the partner wants for the game. Undefined if the game has no reserve.
+   */
   readonly reserve: Reserve | undefined;
   /** Returns whether another block of the game must be made now. */
   isLow(queue: QueueState): boolean;
   /** Makes the next block, which begins at `fromIndex`. @param pace dealing rate as in {@link QueueState} */
   make(fromIndex: number, pace: number): Promise<MadeBlock>;
-  /** Called once all leased blocks are loaded, so the game can be dealt from. */
+  /** Called once all leased blocks are loaded, so that the game can be dealt from. */
   loaded(): Promise<void>;
 }
 
-/** Time for which a block of an endless game should last at the present pace, in seconds. */
+/** Time for which a block of a slot game or blackjack table should last at its present pace, in seconds. */
 const BLOCK_SECONDS = 2;
 
 /** Half-life of the planned pace after a game slows down, in seconds. */
 const PACE_HALF_LIFE_SECONDS = 10;
 /**
- * Bounds of the time in which the outcomes of one flush were dealt, in seconds. They apply however long the
- * game was idle before.
+ * Bounds, in seconds, of the assumed time in which the outcomes of one flush were dealt. A game may have been
+ * idle for much longer.
  */
 const FLUSHED_WITHIN_SECONDS = { least: 0.05, most: 0.25 };
 
@@ -67,11 +72,11 @@ export function paceAfter(pace: number, booked: number, secondsSince: number): n
 
 /**
  * Returns the planned pace, in outcomes per second, after the last outcome of a block was dealt.
- * @param pace planned pace before
- * @param dealt outcomes dealt since the previous block was exhausted
+ * @param pace planned pace so far
+ * @param dealt number of outcomes dealt since the previous block was exhausted
  * @param secondsSince time since the previous block was exhausted, in seconds
- * @param ranDryOf size of the newest block if the queue is now empty. The demand may have been higher then,
- * so the next block is twice as large
+ * @param ranDryOf size of the newest block if the queue is now empty. In that case the demand may have been
+ * higher than measured, so the next block is twice as large.
  */
 export function paceOfBlock(pace: number, dealt: number, secondsSince: number, ranDryOf = 0): number {
   const now = dealt / Math.max(FLUSHED_WITHIN_SECONDS.least, secondsSince);
@@ -79,15 +84,15 @@ export function paceOfBlock(pace: number, dealt: number, secondsSince: number, r
 }
 
 /**
- * Returns the size of the next block of an endless game: a power of two between the bounds. @param pace
- * dealing rate as in {@link QueueState}
+ * Returns the size of the next block of a slot game or blackjack table: a power of two between the bounds.
+ * @param pace dealing rate as in {@link QueueState}
  */
 export const blockSizeFor = (pace: number, least: number, most: number): number =>
   Math.min(most, Math.max(least, 2 ** Math.ceil(Math.log2(Math.max(1, pace * BLOCK_SECONDS)))));
 
 /**
- * Returns whether an endless game needs another block: the operator requested one, too few blocks are ready,
- * or the reserve is too short for the pace.
+ * Returns whether a slot game or blackjack table needs another block: the operator requested one, too few
+ * blocks are ready, or the reserve is too short for the pace.
  */
 export const runsLow = (queue: QueueState, { minReadyBlocks, reserveSeconds }: Reserve): boolean => {
   const { leaseEnd = 0, dealtIndex, requested, pace } = queue;
@@ -95,6 +100,6 @@ export const runsLow = (queue: QueueState, { minReadyBlocks, reserveSeconds }: R
   return requested > 0 || isShort || readyBlocks(queue) <= minReadyBlocks;
 };
 
-/** Counts the blocks that have outcomes which, to the keeper's knowledge, are not dealt yet. */
+/** Counts the blocks that still have undealt outcomes, as far as the block keeper knows. */
 export const readyBlocks = ({ blocks, dealtIndex }: Pick<QueueState, 'blocks' | 'dealtIndex'>): number =>
   blocks.filter(({ toIndex }) => toIndex > dealtIndex).length;

@@ -27,9 +27,9 @@ export interface KeptGame extends GameSource {
 
 export interface BlockMakersOptions {
   readonly minReadyBlocks: (partnerId: number) => number;
-  /** File of the thread program that seals raffles. */
+  /** File of the program with which a pool thread seals raffles. */
   readonly sealer: string;
-  /** File of the thread program that makes shoes. */
+  /** File of the program with which a pool thread makes shoes. */
   readonly shoemaker: string;
   /** Length of the reserve of outcomes, in seconds at the game's present pace. */
   readonly reserveSeconds: number;

@@ -23,14 +23,17 @@ export type SealedColumn = keyof typeof COLUMNS;
 
 let box = new SecretBox([]);
 
-/** Thrown when a block is sealed with a key that this process was not given. */
+/** Thrown when a block is sealed with a key that this process does not have. */
 export class SeedKeyError extends Error {
   constructor(readonly keyId: string) {
     super(`SEEDS_KEY lacks the key ${keyId}, with which blocks in this database are encrypted`);
   }
 }
 
-/** Sets the keys of this process. The first key seals; all of them can open. */
+/**
+ * Sets the keys of this process. New blocks are sealed with the first key; every key of the list can open
+ * blocks.
+ */
 export function useSeedKeys(keys: readonly string[]): SecretBox {
   box = new SecretBox(keys);
   return box;
@@ -81,8 +84,8 @@ export const openNullable = (
 ): Buffer | null => (bytes === null ? null : openColumn(sealed, column, bytes));
 
 /**
- * Decrypts fields of a COPY row in place; the row is read only once. @param from offset of the fields in
- * their columns
+ * Decrypts some fields of a COPY row in place, and reads the row only once.
+ * @param from offset of the fields' bytes in their columns
  */
 export function openFields(
   row: CopyRow,
@@ -109,7 +112,9 @@ function keyOf(sealed: string): Buffer {
 
 const CIPHER_BLOCK = 16;
 
-/** Encrypts plain bytes or decrypts encrypted ones: counter mode uses the same operation for both. */
+/**
+ * Encrypts plain bytes or decrypts encrypted ones. Counter mode uses the same operation for both directions.
+ */
 function turned(key: Buffer, column: SealedColumn, bytes: Uint8Array, from: number): Buffer {
   const counter = Buffer.alloc(CIPHER_BLOCK);
   counter[0] = COLUMNS[column];
@@ -156,7 +161,10 @@ async function resealSome(tx: Transaction): Promise<number> {
   return rows.length;
 }
 
-/** Encrypts some blocks that were written without a key and still have outcomes to deal or an open round. */
+/**
+ * Encrypts some of the blocks that were written without a key and still have outcomes to deal or an open
+ * round.
+ */
 async function takeOverSome(tx: Transaction): Promise<number> {
   const rows = await tx<
     { game_id: number; from_index: bigint; seed: Buffer; nonce: Buffer; outcomes: Buffer }[]

@@ -1,6 +1,6 @@
 /**
- * SQL of the sealed outcome blocks. A block is the lease of its indices, and Redis may serve leased indices
- * only.
+ * SQL of the sealed outcome blocks. The row of a block is the lease of its indices, and Redis may serve
+ * leased indices only.
  */
 
 import { withChange } from '../../postgres/auditLog.js';
@@ -59,11 +59,11 @@ const noteMath = (tx: Transaction, { gameId, mathHash }: Pick<SealedBlock, 'game
 export interface LeasedBlock {
   fromIndex: number;
   toIndex: number;
-  /** Null if the caller did not ask for the outcomes of this block. */
+  /** Outcomes of the block. Null if the caller did not ask for them. */
   outcomes: Buffer | null;
   /**
-   * Whether a published checkpoint of the public log covers the block's entry, so the block may be loaded
-   * into Redis.
+   * Whether a published checkpoint of the public log covers the block's record, so that the block may be
+   * loaded into Redis.
    */
   isPublished: boolean;
 }
@@ -110,8 +110,8 @@ export async function committedBlocks(sql: Sql, gameId: number, count: number): 
 }
 
 /**
- * Returns the end of the leases of each game, or the end of a void beyond them. A game without blocks has no
- * entry; callers use 0.
+ * Returns, by game, the index after the newest lease, or the end of a void if that is higher. A game without
+ * blocks is missing in the result; callers use 0 for it.
  */
 export async function leaseEnds(
   sql: Sql | Transaction,
@@ -125,8 +125,8 @@ export async function leaseEnds(
 }
 
 /**
- * Reduces the number of blocks that an operator requested, once they are made. The change is announced to all
- * processes.
+ * Reduces the number of blocks that an operator requested, once these blocks are made. The change is
+ * announced to all processes.
  */
 export async function blocksMade(sql: Sql, gameId: number, count: number): Promise<void> {
   await withChange(sql, async (tx, changed) => {

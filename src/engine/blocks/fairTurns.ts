@@ -1,13 +1,14 @@
 /**
  * Shares the threads that make blocks fairly between partners. The partner that has used the least thread
- * time is next, and among its games the one whose queue runs dry first. A partner that joins the queue starts
- * with the least time used by any waiting partner, so that it can't claim the time it did not use before.
+ * time is next. Among its games, the one whose queue runs dry first is next. A partner that begins to wait
+ * starts with the least thread time of any waiting partner, so that it gets no credit for the time when it
+ * waited for nothing.
  */
 export class FairTurns {
   readonly #slots: number;
   readonly #waiting = new Map<number, Turn[]>();
   /**
-   * Thread time used by each partner, in milliseconds. It has only the partners that wait or have a job
+   * Thread time used by each partner, in milliseconds. The map has only the partners that wait or have a job
    * running.
    */
   readonly #used = new Map<number, { ms: number; underWay: number }>();
@@ -19,8 +20,8 @@ export class FairTurns {
 
   /**
    * Runs a job once its turn has come.
-   * @param secondsLeft returns how long the game's outcomes will last, in seconds; it is called at each
-   * choice of the next job
+   * @param secondsLeft returns how long the game's outcomes will last, in seconds; it is called each time
+   * that the next job is chosen
    */
   async run<T extends { readonly elapsedMs: number }>(
     partnerId: number,
@@ -57,8 +58,8 @@ export class FairTurns {
     while (this.#underWay < this.#slots && this.#waiting.size > 0) {
       const [partnerId, turns] = leastOf([...this.#waiting], ([id]) => {
         const { ms, underWay } = this.#used.get(id)!;
-        // The duration of a running job is not measured yet, so it counts as very long: other partners come
-        // before a second job of the same partner.
+        // The duration of a running job is not measured yet, so the job counts as very long. Other partners
+        // thus come before a second job of the same partner.
         return ms + underWay * UNMEASURED_MS;
       });
       const turn = leastOf(turns, ({ secondsLeft }) => secondsLeft());
@@ -79,7 +80,7 @@ interface Turn {
 /** Assumed duration of a running job, in ms. No block takes longer. */
 const UNMEASURED_MS = 10_000;
 
-/** Returns the item with the least rank, the first such item if several are equal. */
+/** Returns the item with the least rank. If several items are equal, returns the first of them. */
 function leastOf<T>(items: readonly T[], rank: (item: T) => number): T {
   let found = items[0] as T;
   let value = rank(found);

@@ -1,11 +1,14 @@
 /**
- * Limits how many queues are filled at once, in total and for each partner. So a start with many games leaves
- * connections for the renewal of leases and for the ledger. A free turn goes to the partner with the fewest
- * queues being filled, and among its queues to the one that runs dry first.
+ * Limits how many queues are filled at once, in total and for each partner. At a start with many games,
+ * connections thus remain for the renewal of leases and for the ledger. A free turn goes to the partner that
+ * has the fewest queues being filled. Among its queues, the one that runs dry first gets the turn.
  */
 import { type Queue, queueSecondsLeft } from './queue.js';
 
-/** Maximum number of queues that are filled at once. Most of them wait for the public log. */
+/**
+ * Maximum number of queues that are filled at once. While they are filled, most of them only wait for the
+ * public log.
+ */
 const FILLING_MAX = 64;
 const FILLING_PER_PARTNER_MAX = 16;
 
@@ -34,7 +37,7 @@ export class FillingTurns {
     else this.#filling.set(partnerId, left);
   }
 
-  /** Adds a queue to those that wait; {@link next} returns it once it has a turn. */
+  /** Adds a queue to those that wait. {@link next} returns it once its turn has come. */
   wait(queue: Queue): void {
     const waiting = this.#waiting.get(queue.partnerId);
     if (waiting === undefined) this.#waiting.set(queue.partnerId, new Set([queue]));

@@ -47,16 +47,16 @@ export interface KeeperOptions extends BlockMakersOptions {
    * time of the call.
    */
   readonly published: () => Promise<void>;
-  /** Maximum number of blocks of a game that are published together. */
+  /** Maximum number of blocks of a game whose records are published by one checkpoint. */
   readonly blocksAtOnce: number;
   /**
-   * Reports that a game is leased in Postgres up to an index. None of these outcomes may be loaded before
-   * this call has succeeded.
+   * Reports that a game is leased in Postgres up to an index. No outcome of the new lease may be loaded
+   * before this call has succeeded.
    */
   readonly leased: (gameId: number, toIndex: number) => Promise<void>;
   /**
-   * Carries out the recorded rotation of a game. Its void must be in the public log before the game's next
-   * block.
+   * Carries out the recorded rotation of a game. The record of its void must be in the public log before the
+   * game's next block.
    */
   readonly finishRotation: (gameId: number) => Promise<void>;
   readonly onFailpoint: OnFailpoint;
@@ -64,23 +64,27 @@ export interface KeeperOptions extends BlockMakersOptions {
 
 const OUTCOME_BYTES = 2;
 /**
- * Interval at which all queues are considered, in ms. Other changes have their queue considered at once; only
- * the age of a suspension needs the interval.
+ * Interval at which all queues are considered, in ms. Every other change makes its queue be considered at
+ * once; only the age of a suspension depends on the interval.
  */
 const TURN_MS = 1000;
-/** Margin for timers, which may fire a millisecond early. */
+/** Margin, in ms, for timers, which may fire a millisecond early. */
 const TIMER_EARLY_MS = 2;
 /**
- * Time after which the blocks of a suspended game are freed, in ms. No front end deals from the game by then.
+ * Time after the suspension of a game at which its blocks are freed, in ms. By then, no front end deals from
+ * the game any more.
  */
 const FREE_AFTER_MS = 5000;
-/** Blocks in the making for each thread, so that a thread that becomes free has its next block ready. */
+/**
+ * Number of blocks in the making for each thread. There is more than one, so that a thread that becomes free
+ * has its next block ready.
+ */
 const MAKING_PER_THREAD = 2;
 
 interface LeasedNow {
   readonly fromIndex: number;
   readonly toIndex: number;
-  /** Time at which making the block began, as performance.now() counts. */
+  /** Time at which the making of the block began, on the scale of performance.now(). */
   readonly started: number;
   readonly block: MadeBlock;
 }
@@ -135,7 +139,7 @@ export class BlockKeeper implements Service {
     );
   }
 
-  /** Considers all queues, for example after partners have changed their reserves. */
+  /** Considers all queues, for example after partners have changed the reserves of their games. */
   considerAll(): void {
     for (const queue of this.#queues.values()) this.#consider(queue);
   }
@@ -158,12 +162,12 @@ export class BlockKeeper implements Service {
     for (const game of games) {
       const lease = this.#leases.get(game.cell);
       const { gameId } = game;
-      // The partner of the game has moved to another cell.
+      // Discards the queue of a game whose partner has moved to another cell.
       if (this.#queues.get(gameId)?.lease.cell !== game.cell) this.#queues.delete(gameId);
       if (lease === undefined) continue;
       if (game.status === 'CLOSED') {
         // All tickets of the raffle are committed, or the raffle is voided. The worker that committed the
-        // last ticket may not have removed the pool, so this worker removes it.
+        // last ticket may have failed to remove the pool from Redis, so this worker removes it.
         this.#queues.delete(gameId);
         this.#failing.delete(gameId);
         this.#nodes
@@ -186,7 +190,10 @@ export class BlockKeeper implements Service {
     }
   }
 
-  /** Takes in the committed progress of games: the ledger has their outcomes up to `nextIndex`. */
+  /**
+   * Updates queues to the committed progress of their games: the ledger has a game's outcomes up to
+   * `nextIndex`.
+   */
   consumed(cell: number, games: readonly Consumption[]): void {
     const now = performance.now();
     for (const { gameId, nextIndex, count } of games) {
@@ -209,13 +216,13 @@ export class BlockKeeper implements Service {
   }
 
   /**
-   * Takes in the announcement of a script that a block of a game is dealt out. The announcement arrives
-   * sooner than the ledger's commit.
+   * Updates a queue after a script has announced that a block is dealt out. The announcement arrives sooner
+   * than the ledger's commit.
    */
   dealtOut({ cell, token, gameId, nextIndex }: DealtAnnouncement): void {
     const queue = this.#queues.get(gameId);
     if (queue === undefined || queue.lease.cell !== cell) return;
-    // The announcement comes from another installation on the same server, or from before a rebuild.
+    // The announcement comes from another installation on the same server, or was sent before a rebuild.
     if (!this.#nodes.cell(cell).isTokenOf(queue.lease.token, token)) return;
     const ready = readyBlocks(queue);
     learnDealtOut(queue, nextIndex, performance.now());
@@ -223,8 +230,8 @@ export class BlockKeeper implements Service {
   }
 
   /**
-   * Lets the reserve of a queue know that it has fewer ready blocks, and considers the queue. @param
-   * readyBefore number of ready blocks before the update
+   * Informs the reserve of a queue that it has fewer ready blocks, and considers the queue.
+   * @param readyBefore number of ready blocks before the update
    */
   #dealt(queue: Queue, readyBefore: number): void {
     const ready = readyBlocks(queue);
@@ -268,7 +275,7 @@ export class BlockKeeper implements Service {
     else this.#filling.wait(queue);
   }
 
-  /** Fills waiting queues while there are free turns. */
+  /** Fills waiting queues as long as there are free turns (filling.ts). */
   #beginWaiting(): void {
     for (let next = this.#filling.next(); next !== undefined; next = this.#filling.next()) {
       if (this.#queues.get(next.gameId) === next) this.#consider(next);
@@ -284,8 +291,8 @@ export class BlockKeeper implements Service {
         queue.failures = 0;
       })
       .catch((error: unknown) => {
-        // Ignore the error if the game was closed or its cell lost meanwhile. The next owner of the cell
-        // loads the leased blocks.
+        // Ignore the error if the game was closed or its cell lost meanwhile. The next owner of the cell will
+        // load the leased blocks.
         if (this.#stopped || this.#queues.get(queue.gameId) !== queue) return;
         // The state of the queue may be wrong after an error, so it is read again before the next block.
         queue.leaseEnd = undefined;
@@ -300,7 +307,8 @@ export class BlockKeeper implements Service {
         this.#running.delete(work);
         this.#filling.end(queue);
         this.#beginWaiting();
-        // Changes at the end of the job were ignored while the job ran, so the queue is considered once more.
+        // Changes near the end of the job were ignored because the job was still running, so the queue is
+        // considered once more.
         if (queue.suspendedAt === undefined) this.#considerAgain(queue);
       });
     this.#running.add(work);
@@ -320,7 +328,7 @@ export class BlockKeeper implements Service {
    */
   async #free(queue: Queue): Promise<void> {
     const { gameId, lease } = queue;
-    // The state of the queue is read again in any case, whether the blocks are freed or not.
+    // Whether the blocks were freed or not, the state of the queue must be read again.
     queue.leaseEnd = undefined;
     queue.isFreed = await freeQueue(this.#sql, this.#nodes.cell(lease.cell), lease, gameId);
     if (queue.isFreed) queue.blocks = [];
@@ -346,8 +354,7 @@ export class BlockKeeper implements Service {
   }
 
   /**
-   * Makes and leases the next blocks, waits until a checkpoint that covers all of them is published, and
-   * loads them.
+   * Makes and leases the next blocks, waits until a published checkpoint covers all of them, and loads them.
    */
   async #make(queue: Queue): Promise<void> {
     const leased: LeasedNow[] = [];
@@ -404,8 +411,8 @@ export class BlockKeeper implements Service {
   }
 
   /**
-   * Waits for `options.published`, but no longer than until the keeper stops: a quorum of witnesses may take
-   * long.
+   * Waits for `options.published`, but no longer than until the keeper stops, because a quorum of witnesses
+   * may take long.
    */
   #published(): Promise<void> {
     return Promise.race([this.#options.published(), this.#ended.promise]);

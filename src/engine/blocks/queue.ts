@@ -11,26 +11,26 @@ export interface Queue {
   blocks: { fromIndex: number; toIndex: number }[];
   /** Index after the newest committed outcome. */
   nextIndex: number;
-  /** Index after the newest outcome known to be dealt. The ledger may not have that outcome yet. */
+  /** Index after the newest outcome known to be dealt. The outcome may not be in the ledger yet. */
   dealtIndex: number;
   /**
-   * Time of the newest announcement that a block was dealt out, as performance.now() counts, and the index it
-   * announced.
+   * Newest announcement that a block was dealt out: its time on the scale of performance.now(), and the index
+   * that it announced.
    */
   dealtOut: { at: number; index: number };
-  /** End of the newest lease. Undefined means that the queue must be read again from the stores. */
+  /** Index after the newest lease. Undefined means that the queue must be read again from the stores. */
   leaseEnd: number | undefined;
   requested: number;
   /**
-   * Time when the keeper saw the game suspended, as performance.now() counts. Undefined if the game is not
-   * suspended.
+   * Time when the keeper first saw the game suspended, on the scale of performance.now(). Undefined if the
+   * game is not suspended.
    */
   suspendedAt: number | undefined;
   /** Whether the game's blocks have been removed from Redis. */
   isFreed: boolean;
   making: boolean;
   notBefore: number;
-  /** Number of failed attempts in a row to fill the queue. */
+  /** Number of consecutive failed attempts to fill the queue. */
   failures: number;
   pace: number;
   seenAt: number;
@@ -61,7 +61,10 @@ export const newQueue = (
   seenAt: performance.now(),
 });
 
-/** Takes in the announcement that a block of a game was dealt out, with the game's index at that time. */
+/**
+ * Updates a queue after the announcement that a block of its game was dealt out. The announcement has the
+ * game's index at that time.
+ */
 export function learnDealtOut(queue: Queue, index: number, now: number): void {
   const { dealtOut, blocks, leaseEnd, pace } = queue;
   if (index <= dealtOut.index) return;

@@ -1,5 +1,5 @@
 /**
- * Reads the state of a queue from both stores. Blocks that are leased and not loaded are loaded, once the
+ * Reads the state of a queue from both stores. Blocks that are leased but not loaded are loaded, once the
  * public log covers them.
  */
 
@@ -9,15 +9,18 @@ import { committedBlocks, leaseEnds, openBlocks } from './blocks.store.js';
 import type { Queue } from './queue.js';
 
 /**
- * Number of committed blocks that are unlinked again, because an earlier owner of the cell may not have
- * removed its last blocks.
+ * Number of fully committed blocks that are unlinked from Redis once more, because an earlier owner of the
+ * cell may not have removed its last blocks.
  */
 const UNLINKED_ANEW = 64;
 
 interface Reading {
   readonly sql: Sql;
   readonly store: CellStore;
-  /** Callbacks `leased` and `published` as in the options of the block keeper (keeper.ts). */
+  /**
+   * The callbacks `leased` and `published`, which are described in the options of the block keeper
+   * (keeper.ts).
+   */
   readonly leased: (gameId: number, toIndex: number) => Promise<void>;
   readonly published: () => Promise<void>;
 }
@@ -35,8 +38,8 @@ export async function readQueue(queue: Queue, { sql, store, leased, published }:
   queue.blocks = [];
   let isAwaited = false;
   for (const { fromIndex, toIndex, outcomes, isPublished } of blocks) {
-    // Covered blocks are loaded at once, however long the log takes to cover later ones. Blocks that are
-    // already loaded wait for nothing.
+    // Blocks that the public log covers are loaded at once, however long later blocks wait for the log. For
+    // blocks that are already loaded there is nothing to wait for.
     if (outcomes !== null) {
       if (!isPublished && !isAwaited) await published();
       isAwaited ||= !isPublished;

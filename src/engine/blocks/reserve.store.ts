@@ -4,9 +4,9 @@ import { recordEvents } from '../../postgres/partnerEvents.js';
 import { assertOwner, type CellLease } from '../cells/cells.store.js';
 
 /**
- * Records that a game's reserve has fallen below the minimum, with an event for the partner. This happens
- * once until the reserve is complete again. A game that never had a complete reserve records no fall, and
- * raffles have no reserve.
+ * Records that a game's reserve has fallen below the minimum, with an event for the partner. No further fall
+ * is recorded until the reserve is complete again. For a game that never had a complete reserve, no fall is
+ * recorded. Raffles have no reserve.
  * @returns the number of webhook deliveries recorded
  * @throws FencedError where the cell has another owner.
  */
@@ -28,8 +28,8 @@ export async function reserveFell(
 
 /** Records that a game's reserve is complete. @throws FencedError where the cell has another owner. */
 export async function reserveIsBack(sql: Sql, lease: CellLease, gameId: number): Promise<void> {
-  // After a take-over nearly every game is recorded as complete already. This check avoids the lock of the
-  // cell's row, which each flush needs.
+  // When a worker takes over a cell, nearly every game is already recorded as complete. This check avoids the
+  // lock of the cell's row, which each flush needs.
   const noted = await sql`SELECT 1 FROM block_reserves WHERE game_id = ${gameId} AND NOT is_low`;
   if (noted.length > 0) return;
   await sql.begin(async (tx) => {

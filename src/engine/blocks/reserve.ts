@@ -18,13 +18,13 @@ export class Reserve {
   readonly #game: ReserveGame;
   readonly #minReadyBlocks: (partnerId: number) => number;
   readonly #events: EventEmitter;
-  /** Length of the reserve of outcomes, in seconds at the present pace. */
+  /** Length of the reserve of outcomes, in seconds at the game's present pace. */
   readonly reserveSeconds: number;
-  /** State recorded in Postgres. Undefined until this process has written it. */
+  /** Newest state that this process has recorded in Postgres. Undefined if it has not recorded any. */
   #noted: 'full' | 'low' | undefined;
   /**
-   * Lowest number of ready blocks below the minimum that is not recorded yet. Undefined if there was no such
-   * fall.
+   * Lowest number of ready blocks of a fall below the minimum that is not recorded yet. Undefined if there
+   * was no such fall.
    */
   #fellTo: number | undefined;
 
@@ -53,8 +53,8 @@ export class Reserve {
   }
 
   /**
-   * Records in Postgres that the reserve fell or recovered, if its state has changed. Partners are notified
-   * of each fall once.
+   * Records in Postgres that the reserve fell or recovered, if its state has changed. Partners get one event
+   * for each fall.
    */
   async note(readyBlocks: () => number): Promise<void> {
     const { gameId, partnerId, lease } = this.#game;

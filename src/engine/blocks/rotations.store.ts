@@ -16,14 +16,14 @@ import { NEWEST_MOVE } from '../cells/cells.store.js';
 import { leaseEnds } from './blocks.store.js';
 
 /**
- * A recorded rotation: the place where it is carried out, and the end of the game's sealed range (`sealedTo`,
- * exclusive).
+ * A recorded rotation: the cell, epoch and move in which it is carried out, and the end of the game's sealed
+ * range (`sealedTo`, exclusive).
  */
 export interface RotationOnRecord {
   readonly partnerId: number;
   readonly gameId: number;
   readonly sealedTo: number;
-  /** Index up to which the ledger had the game when the rotation was recorded, exclusive. */
+  /** Index up to which the game was committed when the rotation was recorded, exclusive. */
   readonly bookedTo: number;
   readonly cell: number;
   /** Number of the partner's newest move when the rotation was recorded. */
@@ -33,13 +33,13 @@ export interface RotationOnRecord {
 }
 
 /**
- * Result of a rotation: the voided indices (`toIndex` is exclusive), and the number of the void's entry in
- * the public log.
+ * Result of a rotation: the range of voided indices (`toIndex` is exclusive), and the number of the void's
+ * record in the public log.
  */
 export interface CommittedRotation {
   readonly fromIndex: number;
   readonly toIndex: number;
-  /** Number of the void's entry in the public log. Null if no outcome was left to void. */
+  /** Number of the void's record in the public log. Null if no outcome was left to void. */
   readonly number: number | null;
 }
 
@@ -53,8 +53,8 @@ interface PlaceRow {
 }
 
 /**
- * Reads the cell, epoch and progress of a game. @param lock lock of the cell's row; it keeps blocks that are
- * sealed later out of the rotation
+ * Reads the cell, epoch and progress of a game.
+ * @param lock SQL that locks the cell's row, so that no block is sealed before the rotation is recorded
  */
 async function placeOf(
   sql: Sql | Transaction,
@@ -113,7 +113,8 @@ export class Rotations {
   }
 
   /**
-   * Returns the result of a rotation. Undefined if the ledger has not reached the end of the rotation yet.
+   * Returns the result of a rotation. Undefined if the ledger has not yet reached the end of the rotation's
+   * range.
    */
   async booked({ gameId, sealedTo, bookedTo }: RotationOnRecord): Promise<CommittedRotation | undefined> {
     const [row] = await this.#sql<{ from_index: bigint | null; number: bigint | null }[]>`

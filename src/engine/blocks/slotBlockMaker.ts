@@ -1,5 +1,5 @@
 /**
- * Makes the blocks of a slot game ahead of demand, drawn by its PAR sheet. A game has at least
+ * Makes the blocks of a slot game before they are needed, drawn by the game's PAR sheet. A game has at least
  * `minReadyBlocks` + 1 blocks, and outcomes for the next seconds at its pace. The size of a block follows the
  * pace.
  */
@@ -56,7 +56,7 @@ export class SlotBlockMaker implements BlockMaker {
   async loaded(): Promise<void> {}
 }
 
-/** PAR sheets by number. Each is read once, because a sheet never changes. */
+/** PAR sheets by number. Each sheet is read only once, because it never changes. */
 export class SheetCache {
   readonly #sql: Sql;
   readonly #sheets = new Map<number, Promise<ParSheet>>();

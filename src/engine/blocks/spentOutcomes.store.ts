@@ -1,6 +1,6 @@
 /**
- * SQL of the outcomes of exhausted blocks, which are removed after a retention of some days. The PAR sheet
- * and the seed can reproduce them (workers/drawBlock.ts).
+ * SQL of the outcomes of exhausted blocks, which are removed after a retention of some days. They can be
+ * reproduced from the PAR sheet and the seed (workers/drawBlock.ts).
  */
 import type { Sql } from '../../postgres/connection.js';
 
@@ -12,10 +12,10 @@ const MARKED_AT_ONCE = 500;
 const REMOVED_AT_ONCE = 16;
 
 /**
- * Records when blocks of slot games were first found exhausted, with every index committed or voided. The
- * outcomes of raffle pools and blackjack shoes are never removed: they take two bytes each, beside entries
- * and seeds that are kept anyway.
- * @returns the number of blocks marked, possibly fewer than there are
+ * Records when blocks of slot games were first found exhausted, which means that every index is committed or
+ * voided. The outcomes of raffle pools and blackjack shoes are never removed: an outcome takes only two
+ * bytes, next to entries and seeds that are kept anyway.
+ * @returns the number of marked blocks; further blocks may remain
  */
 export async function markExhausted(sql: Sql): Promise<number> {
   const rows = await sql`
@@ -29,7 +29,7 @@ export async function markExhausted(sql: Sql): Promise<number> {
 
 /**
  * Removes the outcomes of blocks that were found exhausted at least `days` days ago.
- * @returns the number of blocks changed, possibly fewer than there are
+ * @returns the number of changed blocks; further blocks may remain
  */
 export async function removeOutcomes(sql: Sql, days: number): Promise<number> {
   const rows = await sql`

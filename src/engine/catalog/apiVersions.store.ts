@@ -1,6 +1,6 @@
 /**
- * SQL of the versions of the partner API: announcements of their sunsets, reminders, and which partners still
- * use them.
+ * SQL of the versions of the partner API: announcements of the end (sunset) of a version, reminders of it,
+ * and which partners still use a version.
  */
 
 import {
@@ -37,12 +37,13 @@ export const apiVersionOf = (row: Row): ApiVersionRow => ({
   migrationUrl: row.migration_url,
 });
 
-/** Announcement of a version's end. Absent members keep the values that were announced before. */
+/** Announcement of a version's end. Values that are absent stay as they were announced before. */
 export type Announcement = { readonly sunsetAt: Date } & Partial<ApiVersionEnd>;
 
 /**
- * Records the reminders of sunsets that are due and not recorded yet. A reminder whose time had passed when
- * the sunset was announced is skipped. If several reminders were missed, only the last one is recorded.
+ * Records the reminders of sunsets that are due and not recorded yet. A reminder whose time had already
+ * passed when the sunset was announced is skipped. If several reminders were missed, only the last one is
+ * recorded.
  * @returns the number of webhook deliveries recorded
  */
 export async function remindOfSunsets(sql: Sql, now: Date): Promise<number> {
@@ -110,8 +111,8 @@ export class ApiVersions {
 
   /**
    * Announces the end of a version, or postpones it. The change of the version, the entry of the audit log
-   * and the events for all partners are one transaction. Partners are notified of a new sunset, but not of
-   * changed links.
+   * and the events for all partners are written in one transaction. Partners are notified of a new end, but
+   * not of changed links.
    * @param noticeDays required notice, in days; undefined means six calendar months
    * @returns the announcement in force and the number of deliveries recorded, or the faults of the
    * announcement
@@ -154,8 +155,8 @@ export class ApiVersions {
   }
 
   /**
-   * Lists which partners have used which version, the most recent use first. @param now time of the query;
-   * requests of hours that ended more than a day before are not counted
+   * Lists which partners have used which version, the most recent use first.
+   * @param now time of the query; only the requests of about the last 24 hours are counted
    */
   async listUses(now: Date): Promise<ApiVersionUseRow[]> {
     const rows = await this.#sql<
@@ -174,7 +175,7 @@ export class ApiVersions {
     }));
   }
 
-  /** Records when keys were last used and how often, by version. A recorded time never decreases. */
+  /** Records when keys were last used and how often, by API version. A recorded time never decreases. */
   async noteUses(uses: readonly NewKeyUse[]): Promise<void> {
     if (uses.length === 0) return;
     const rows = JSON.stringify(uses);
@@ -195,7 +196,7 @@ export class ApiVersions {
         GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
         ON CONFLICT (version, partner_id, hour) DO UPDATE SET requests = a.requests + excluded.requests,
           last_used_at = greatest(a.last_used_at, excluded.last_used_at)`;
-      // Old hours are deleted, so that a partner never has more than about a day of hours.
+      // Counts of old hours are deleted, so that a partner never has the counts of much more than a day.
       await tx`
         DELETE FROM api_version_uses a
         USING (

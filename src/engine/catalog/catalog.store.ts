@@ -1,6 +1,6 @@
 /**
- * SQL of the catalog that each process holds in memory. It is read completely at the start, and later only
- * the changes.
+ * SQL of the catalog that each process holds in memory. A process reads the whole catalog when it starts, and
+ * later only the changes.
  */
 import { createHash } from 'node:crypto';
 import type { ApiKey } from '../../domain/game.js';
@@ -25,7 +25,10 @@ export interface CatalogGame {
   partnerId: number;
   cell: number;
   parSheetId: number | null;
-  /** Mathematics that are stored with the game itself, not in a PAR sheet: prize table and table terms. */
+  /**
+   * Mathematics that are stored with the game itself instead of in a PAR sheet: the prize table of a raffle,
+   * or the terms of a blackjack table.
+   */
   prizeTable: PrizeTableUsd | null;
   table: TableTerms | null;
   /** Time when the raffle's pool was sealed. Null if it is not sealed, or the game is no raffle. */
@@ -43,7 +46,7 @@ export interface DirectoryChanges {
   games: CatalogGame[];
   apiVersions: ApiVersionRow[];
   operators: ChangedOperator[];
-  /** State of the switch of all games. Undefined if it has not changed. */
+  /** State of the dealing switch for all games. Undefined if it has not changed. */
   isDealing: boolean | undefined;
 }
 
@@ -51,11 +54,11 @@ export interface DirectoryChanges {
 export interface CatalogState {
   readonly newest: bigint;
   readonly newestRestriction: bigint;
-  /** Digest of the cells' epochs and the version of the request-id runs. */
+  /** Hash of the epochs of all cells and of the version of the request-id runs. */
   readonly digest: string;
 }
 
-/** Values that processes poll all the time, read in one query. */
+/** Values that every process polls continuously, read in one query. */
 export interface Newest {
   /**
    * Number of the newest change of partners, keys, games and operators. The change may not be committed yet.
@@ -64,7 +67,10 @@ export interface Newest {
   readonly epochs: ReadonlyMap<number, string>;
   /** Version of the request-id runs (requestRuns.store.ts). */
   readonly runs: string;
-  /** Whether no transaction that could commit a change numbered up to `change` is under way. */
+  /**
+   * Whether every change numbered up to `change` is final, because no transaction that could commit one is in
+   * progress.
+   */
   readonly isSettled: boolean;
 }
 
@@ -92,8 +98,8 @@ export const digestOfNewest = ({ epochs, runs }: Newest): string =>
     .digest('base64');
 
 /**
- * Reads all partners, keys, games, versions, operators and the switch that changed after the change `after`;
- * all of them if `after` is 0.
+ * Reads all partners, keys, games, versions, operators and the dealing switch that changed after the change
+ * `after`. If `after` is 0, reads all of them.
  */
 export async function changesAfter(sql: Sql, after: bigint): Promise<DirectoryChanges> {
   return sql.begin(async (tx) => {

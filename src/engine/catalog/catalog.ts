@@ -1,14 +1,15 @@
 /**
- * Holds partners, keys, games and operators in memory, so that a spin can be judged without a query to
+ * Holds partners, keys, games and operators in memory, so that a spin can be checked without a query to
  * Postgres.
  *
  * The catalog is read completely at the start. Later, a poll asks for the number of the newest change and
  * reads the changes after the last one it saw. So a change made by any process takes effect here within one
  * poll. Only one of all processes polls at a time and announces its result to the others
- * (catalogAnnouncements.ts); a process that hears that nothing is new postpones its own poll.
+ * (catalogAnnouncements.ts). A process that hears that nothing is new postpones its own poll.
  *
- * A missing item is asked for at once (`refresh`), because another process may have created it a moment ago.
- * While Postgres is unavailable the catalog stays valid, because nothing can be changed either.
+ * If a request names an unknown item, the catalog is read at once (`refresh`), because another process may
+ * have created the item a moment ago. While Postgres is unavailable the catalog stays valid, because nothing
+ * can be changed either.
  */
 import { createHash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -36,7 +37,7 @@ import type { PartnerRow } from './partners.store.js';
 
 export type KnownGame = CatalogGame;
 
-/** Mathematics of a game, derived from its PAR sheet or from its own record. */
+/** Mathematics of a game, derived from its PAR sheet or from the game's own record. */
 interface Mathematics {
   readonly ofGame: Omit<Game, 'gameId' | 'partnerId' | 'kind' | 'status' | 'sealedAtMs'>;
   readonly statistics: OutcomeStatistics | undefined;
@@ -55,7 +56,7 @@ const mathematicsOf = ({ rendered, statistics, ...ofGame }: RenderedOutcomes): M
   statistics,
 });
 
-/** Digest that is equal for equal mathematics, whatever sheet they come from. */
+/** Hash that is equal for equal mathematics, even if they come from different sheets. */
 function digestOf({ wagerMicros, maxPayoutMicros, payoutTable, fragments }: Mathematics['ofGame']): string {
   const digest = createHash('sha256').update(`${wagerMicros} ${maxPayoutMicros} `).update(payoutTable);
   for (const fragment of fragments) digest.update(`${fragment.length} `).update(fragment);
@@ -65,7 +66,10 @@ function digestOf({ wagerMicros, maxPayoutMicros, payoutTable, fragments }: Math
 const sheetIdOf = (known: KnownGame): number | undefined =>
   kindOfGame(known.gameType).mathematics.sheetIdOf(known);
 
-/** Returns the fragments as parts of one buffer, because a sheet may have a hundred thousand combinations. */
+/**
+ * Returns the rendered outcomes of a sheet as parts of one buffer, because a sheet may have a hundred
+ * thousand combinations.
+ */
 function fragmentsOf({ combinations }: RenderedSheet): Buffer[] {
   const whole = Buffer.from(combinations.map(({ json }) => json).join(''));
   let at = 0;
@@ -82,14 +86,14 @@ function fragmentsOf({ combinations }: RenderedSheet): Buffer[] {
  */
 const REST_MS = 25;
 /**
- * Bounds of the factor by which a process that hears announcements postpones its own poll. The factor is
- * random, so that another process takes over when the announcing one stops.
+ * Bounds of the factor by which a process that hears announcements extends its own poll interval. The factor
+ * is random, so that another process takes over when the announcing one stops.
  */
 const PATIENCE_MIN = 1.1;
 const PATIENCE_MAX = 1.4;
 /**
- * Maximum age of a process's own poll, in ms, whatever it hears, so that it notices when it has lost
- * Postgres.
+ * Maximum age of a process's own poll, in ms. It applies even if announcements arrive, so that the process
+ * notices when it has lost Postgres.
  */
 const ALONE_EVERY_MS = 5000;
 
@@ -100,8 +104,8 @@ export class Catalog extends PeriodicService {
   readonly #pollMs: number;
   #newest = 0n;
   /**
-   * Number up to which all changes are final. A number that was not seen was rolled back, or changed nothing
-   * that the catalog holds.
+   * Number up to which all changes are final. A number up to it that was never read was rolled back, or
+   * belongs to a change outside the catalog.
    */
   #settled = 0n;
   #newestRestriction = 0n;
@@ -109,13 +113,13 @@ export class Catalog extends PeriodicService {
   #keys = new Map<string, ApiKey>();
   #games = new Map<number, Game>();
   #knownGames = new Map<number, KnownGame>();
-  /** Mathematics shared by equal sheets, by their digest. */
+  /** Mathematics by their hash; equal sheets share one object. */
   readonly #byDigest = new Map<string, Mathematics['ofGame']>();
   /** Mathematics by PAR sheet, shared by all games on the sheet. */
   readonly #ofSheets = new Map<number, Mathematics>();
   /** Mathematics by game, for games without a PAR sheet. They never change. */
   readonly #ofGames = new Map<number, Mathematics>();
-  /** Hash of each operator's key by name; `#operatorKeys` has the keys by hash. */
+  /** Hash of each operator's key, by the operator's name; `#operatorKeys` has the keys by hash. */
   readonly #operatorHashes = new Map<string, string>();
   readonly #operatorKeys = new Map<string, OperatorKey>();
   #epochs: ReadonlyMap<number, string> = new Map();
@@ -130,12 +134,14 @@ export class Catalog extends PeriodicService {
   #heardNewest = 0n;
   /** Time when this process last announced a read. */
   #announcedAtMs = Number.NEGATIVE_INFINITY;
-  /** State of the switch of all games; `#undealtPartners` has the partners whose own switch is off. */
+  /**
+   * State of the dealing switch for all games; `#undealtPartners` has the partners whose own switch is off.
+   */
   #isDealing = true;
   readonly #undealtPartners = new Set<number>();
   readonly #versionEnds = new Map<string, ApiVersionEnd>();
   #isStale = false;
-  /** Read that began last; `#next` is the read that follows. */
+  /** The read that began last. `#next` is the read that follows it. */
   #reading: Promise<void> | undefined;
   #next: Promise<void> | undefined;
   #restsUntilMs = 0;
@@ -152,7 +158,7 @@ export class Catalog extends PeriodicService {
     await super.start();
   }
 
-  /** Does not wait for the poll under way, because nobody needs its result. */
+  /** Does not wait for the poll in progress, because nobody needs its result. */
   override async stop(): Promise<void> {
     void super.stop();
   }
@@ -164,7 +170,7 @@ export class Catalog extends PeriodicService {
   }
 
   protected onTurnFailed(error: unknown): void {
-    // Report once for each outage of Postgres, not once for each poll.
+    // Report an outage of Postgres once, not at each poll.
     if (!this.#isStale) this.#events.emit('CatalogStale', { error });
     this.#isStale = true;
   }
@@ -205,8 +211,8 @@ export class Catalog extends PeriodicService {
   }
 
   /**
-   * Statistics to judge the observed return of a game. Undefined if the game is unknown or its outcomes are
-   * not random.
+   * Returns the statistics with which the observed return of a game is assessed. Undefined if the game is
+   * unknown or its outcomes are not random.
    */
   statistics(gameId: number): OutcomeStatistics | undefined {
     const known = this.#knownGames.get(gameId);
@@ -235,27 +241,27 @@ export class Catalog extends PeriodicService {
   }
 
   /**
-   * Number of a change up to which this catalog has all changes that restrict somebody. It is announced
-   * through Redis (staleness.ts).
+   * Number of a change up to which this catalog has all changes that revoke or restrict anything. It is
+   * announced through Redis (staleness.ts).
    */
   get newestRestriction(): bigint {
     return this.#newestRestriction;
   }
 
-  /** Version of the request-id runs; it differs after each change of the runs (requestRuns.store.ts). */
+  /** Version of the request-id runs; each change of the runs gives another version (requestRuns.store.ts). */
   get runsVersion(): string {
     return this.#runs;
   }
 
   /**
-   * Time when this process last read the number of the newest change, or heard it from another process, as
-   * performance.now() counts.
+   * Time when this process last read the number of the newest change, or received it from another process, on
+   * the scale of performance.now().
    */
   get knownAtMs(): number {
     return Math.max(this.#readAtMs, this.#heardAtMs);
   }
 
-  /** Takes in the announcement of another process that has just read the catalog. */
+  /** Updates this catalog's state from the announcement of another process that has just read the catalog. */
   heard({ newest, digest }: CatalogState): void {
     const nowMs = performance.now();
     this.#heardAtMs = nowMs;
@@ -266,8 +272,8 @@ export class Catalog extends PeriodicService {
   }
 
   /**
-   * Polls at once, because announcements have just become audible again or have stopped, and some may have
-   * been missed.
+   * Polls at once, because the connection for announcements was restored or has failed, and some
+   * announcements may have been missed.
    */
   pollNow(): void {
     this.#heardAtMs = Number.NEGATIVE_INFINITY;
@@ -285,9 +291,9 @@ export class Catalog extends PeriodicService {
   }
 
   /**
-   * Reads the changes. Concurrent calls share the next read, so that each caller gets a result read after its
-   * call. A read that found nothing new is followed by a pause, because each request with an unknown key or
-   * game asks for a read.
+   * Reads the changes. Concurrent calls share the next read, so that each caller gets a result that was read
+   * after its call. A pause follows each read that found nothing new, because each request with an unknown
+   * key or game asks for a read.
    */
   refresh(): Promise<void> {
     this.#next ??= this.#readNext();
@@ -298,7 +304,7 @@ export class Catalog extends PeriodicService {
     await this.#reading?.catch(() => {});
     const restMs = this.#restsUntilMs - performance.now();
     if (restMs > 0) await pause(restMs);
-    // Calls from here on share the read after this one.
+    // Calls that arrive from now on share the next read.
     this.#next = undefined;
     const known = this.#newest;
     this.#reading = this.#read();
@@ -326,13 +332,13 @@ export class Catalog extends PeriodicService {
   }
 
   /**
-   * Announces the result of a read to the other processes, if it is new to them or nobody has announced
+   * Announces the result of a read to the other processes, if the result is new or nobody has announced
    * anything for a poll interval.
    */
   #announce(): void {
     const nowMs = performance.now();
     const isNews = this.#newest > this.#heardNewest;
-    // The factor allows for timers that fire a millisecond early.
+    // The factor allows for timers, which may fire a millisecond early.
     if (!isNews && nowMs - Math.max(this.#heardAtMs, this.#announcedAtMs) < 0.9 * this.#pollMs) return;
     this.#announcedAtMs = nowMs;
     if (isNews) this.#heardNewest = this.#newest;
@@ -378,8 +384,8 @@ export class Catalog extends PeriodicService {
   }
 
   /**
-   * Returns whether the changes may restrict somebody: revoke a key, suspend a game or change an existing
-   * partner. Purely new items never stop a process that can't read them.
+   * Returns whether the changes may restrict anybody: revoke a key, suspend a game or change an existing
+   * partner. If all items are new, a process that can't read them need not stop.
    */
   #takesAway({ partners, keys, games, operators, isDealing }: DirectoryChanges): boolean {
     return (
@@ -400,7 +406,7 @@ export class Catalog extends PeriodicService {
     if (fromCell !== toCell) this.#events.emit('PartnerChangedCell', { partnerId, fromCell, toCell });
   }
 
-  /** Replaces an operator's key. The key before a rotation is no longer accepted. */
+  /** Replaces an operator's key. After a rotation the previous key is no longer accepted. */
   #learnOperator({ hash, name, role, expiresAtMs, isRevoked }: ChangedOperator): void {
     this.#operatorKeys.delete(this.#operatorHashes.get(name) ?? '');
     this.#operatorHashes.set(name, hash);

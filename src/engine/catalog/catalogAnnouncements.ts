@@ -1,5 +1,5 @@
 /**
- * Announces to other processes the catalog state that this process read, and takes in their announcements, so
+ * Announces to other processes the catalog state that this process read, and receives their announcements, so
  * that only one process polls Postgres.
  *
  *   one process ──poll──> Postgres       the others ──hear of nothing new──> postpone their own poll

@@ -1,8 +1,8 @@
 /**
- * SQL of the dealing switches (docs/contract.md §15.9) and of the events for games that stop or resume.
- * Turning a switch is one short transaction, however many games it affects. That transaction also records the
- * affected games. Their events are made afterwards, in pieces, by the process that turned the switch or by a
- * worker.
+ * SQL of the dealing switches (docs/contract.md §15.9) and of the events for games that stop or resume. A
+ * switch is turned in one short transaction, however many games it affects. That transaction also records the
+ * affected games. The process that turned the switch, or a worker, makes their events afterwards, in several
+ * transactions.
  */
 import type { GameStatusReason } from '../../domain/webhook.js';
 import { withChange, writeAuditEntry } from '../../postgres/auditLog.js';
@@ -37,7 +37,7 @@ async function dealingSwitch(sql: Sql | Transaction): Promise<DealingSwitch> {
   return fromRow(row!);
 }
 
-/** Reads the switch of all games if it changed after the change `after`. */
+/** Reads the dealing switch for all games if it changed after the change `after`. */
 export async function dealingAfter(
   tx: Transaction,
   after: bigint,
@@ -48,8 +48,8 @@ export async function dealingAfter(
 }
 
 /**
- * SQL for the games that could be dealt if all switches were on. `g`, `p` and `r` are game, partner and
- * raffle.
+ * SQL for the games that could be dealt if all switches were on. The aliases `g`, `p` and `r` are game,
+ * partner and raffle.
  */
 const PLAYABLE = raw(`FROM games g JOIN partners p USING (partner_id) LEFT JOIN raffles r USING (game_id)
   WHERE g.status = 'ACTIVE' AND p.is_active AND r.closed_at IS NULL AND r.voided_at IS NULL
@@ -59,8 +59,8 @@ const NAMED = raw("coalesce(array_agg(g.game_id ORDER BY g.partner_id, g.game_id
 const statusOf = (isOn: boolean): 'ACTIVE' | 'DEALING_OFF' => (isOn ? 'ACTIVE' : 'DEALING_OFF');
 
 /**
- * Records that the switch of a partner turns in this transaction. The partner's games stop or resume, unless
- * the switch of all games is off.
+ * Records, in the transaction of the change, that the switch of a partner is turned. The partner's games stop
+ * or resume, unless the switch for all games is off.
  */
 export async function notePartnerSwitch(tx: Transaction, partnerId: number, isOn: boolean): Promise<void> {
   await tx`
@@ -71,7 +71,7 @@ export async function notePartnerSwitch(tx: Transaction, partnerId: number, isOn
 
 /**
  * Records the event that one game stops or resumes, in the transaction of the change.
- * @param status status of the game itself; an active game is not dealt while a switch is off
+ * @param status status of the game itself; even an active game is not dealt while a switch is off
  */
 export async function noteGameStatus(
   tx: Transaction,
@@ -99,9 +99,9 @@ export async function noteGameStatus(
 const PIECE = 500;
 
 /**
- * Makes the events of turned switches, oldest first. Each event is made once, even if several processes do so
- * at once or one is interrupted. Only the first event of each partner sends an e-mail. A raffle that was
- * closed or voided meanwhile gets no event, because CLOSED is its last one.
+ * Makes the events of turned switches, oldest first. Each event is made once, even if several processes make
+ * events at once or one of them is interrupted. Only the first event of each partner sends an e-mail. A
+ * raffle that was closed or voided meanwhile gets no event, because its last event must be CLOSED.
  * @returns the number of webhook deliveries recorded
  */
 export async function notifyGameStatuses(sql: Sql): Promise<number> {
@@ -137,8 +137,8 @@ async function tellPiece(tx: Transaction): Promise<number | undefined> {
       FROM game_status_notices, unnest(game_ids[${Math.max(1, told)}:${to}]) WITH ORDINALITY AS u(game_id, place)
         JOIN games USING (game_id) WHERE notice_id = ${id}) g
     ORDER BY place`;
-  // The first row is the last game of the previous piece; it is read only to find where a partner's games
-  // begin.
+  // The first row is the last game of the previous transaction. It is read again only to find where a
+  // partner's games begin.
   const mine = told === 0 ? games : games.slice(1);
   const events: Parameters<typeof recordEvents>[1][number][] = [];
   let isEmailed = false;
@@ -167,7 +167,7 @@ export class DealingSwitches {
   }
 
   /**
-   * Turns the switch of all games. If it already has that state, only the reason is recorded, and no game
+   * Turns the switch for all games. If it already has that state, only the reason is recorded, and no game
    * stops or resumes.
    */
   async set(actor: string, isOn: boolean, reason: string): Promise<DealingSwitch> {

@@ -17,8 +17,8 @@ const BLOCKS_REQUESTED_MAX = 1000;
 /** Data of a raffle in addition to the data of every game. */
 export interface RaffleRow extends PoolFacts {
   /**
-   * Prize table of the raffle. Undefined in lists, because many tables of up to a thousand prizes take long
-   * to read.
+   * Prize table of the raffle. Undefined in lists, because tables can have up to a thousand prizes and would
+   * slow the list down.
    */
   table: PrizeTableUsd | undefined;
   sealedAt: Date | null;
@@ -36,8 +36,8 @@ export interface GameRow {
   displayName: string;
   status: GameStatus;
   /**
-   * Reason why the game is suspended or closed. Null if the operator suspended it, its tickets are sold, or
-   * it is neither suspended nor closed.
+   * Reason why the game is suspended or closed. Null if the operator suspended it, if all its tickets are
+   * sold, or if it is neither suspended nor closed.
    */
   statusReason: 'RESTORED' | 'VOIDED' | null;
   createdAt: Date;
@@ -115,7 +115,7 @@ export interface CommittedGame {
   readonly spins: bigint;
   readonly wageredMicros: bigint;
   readonly paidMicros: bigint;
-  /** Index of the game's next outcome to be committed. */
+  /** Index of the game's next outcome that will be committed. */
   readonly nextIndex: number;
   /** Blocks that are sealed and not fully committed, oldest first. */
   readonly blocks: readonly { readonly fromIndex: number; readonly toIndex: number }[];
@@ -130,7 +130,7 @@ export class Games {
 
   /**
    * Registers a slot game on an active PAR sheet of the same partner, unless the partner has reached its
-   * maximum of games.
+   * maximum number of games.
    */
   async register(game: {
     partnerId: number;
@@ -140,13 +140,14 @@ export class Games {
   }): Promise<Registration> {
     try {
       return await withChange(this.#sql, async (tx, changed) => {
-        // The lock keeps a sheet that is being retired from getting a game afterwards.
+        // The lock makes sure that a sheet that is being retired gets no game afterwards.
         const [sheet] = await tx<{ status: string }[]>`
           SELECT status FROM par_sheets
           WHERE par_sheet_id = ${game.parSheetId} AND partner_id = ${game.partnerId} FOR SHARE`;
         if (sheet === undefined) return 'sheet-missing';
         if (sheet.status !== 'ACTIVE') return 'sheet-not-active';
-        // The count stays valid, because changes run one after the other. Partners register slot games only.
+        // The count stays valid until the insert, because changes run one after the other. Partners register
+        // slot games only.
         const [cap] = await tx<{ is_reached: boolean }[]>`
           SELECT (SELECT count(*) FROM games g WHERE g.partner_id = p.partner_id AND game_type = 'slot') >= max_games
             AS is_reached FROM partners p WHERE partner_id = ${game.partnerId}`;
@@ -213,7 +214,7 @@ export class Games {
   }
 
   /**
-   * Requests additional blocks of a game, beyond those that demand calls for. Returns false if there is no
+   * Requests additional blocks of a game, beyond those that the demand requires. Returns false if there is no
    * such game or it is a raffle, whose pool is finite.
    */
   async requestBlocks(actor: string, gameId: number, count: number): Promise<boolean> {
@@ -273,7 +274,9 @@ export interface CellTotals {
   games: GameTotals[];
 }
 
-/** Reads the totals of every game of these cells, with the cursors that they correspond to. */
+/**
+ * Reads the totals of every game of these cells, with the cursor of each cell at which the totals were taken.
+ */
 export async function committedTotals(sql: Sql, cells: readonly number[]): Promise<CellTotals[]> {
   const wanted = arrayOf(cells);
   return sql.begin(async (tx) => {

@@ -1,7 +1,7 @@
 /**
  * SQL of operators, their keys and the sessions of the console. Keys and session tokens are stored only as
- * SHA-256 hashes. A key also has its prefix, and a session has the hash of the key it was begun with. A name
- * is never given to a second operator.
+ * SHA-256 hashes. The row of a key also has the key's prefix, and that of a session has the hash of the key
+ * it was begun with. A name is never given to a second operator.
  */
 
 import type { StoredKey } from '../../domain/apiKey.js';
@@ -56,7 +56,7 @@ export async function operatorsAfter(tx: Transaction, after: bigint): Promise<Ch
   }));
 }
 
-/** Maximum number of sessions of one key. A further session ends the oldest one. */
+/** Maximum number of sessions of one key. Beginning a further session ends the oldest one. */
 const SESSIONS_PER_KEY_MAX = 10;
 
 export interface SessionRow {
@@ -167,7 +167,8 @@ export class Operators {
   ): Promise<Date> {
     return this.#sql.begin(async (tx) => {
       await tx`DELETE FROM operator_sessions WHERE expires_at <= now()`;
-      // The lock makes sign-ins with one key wait for each other, so that the maximum of sessions holds.
+      // Because of the lock, sign-ins with one key wait for each other, so that the maximum number of
+      // sessions is kept.
       await tx`SELECT pg_advisory_xact_lock(7310013, hashtext(encode(${session.keyHash}, 'hex')))`;
       await tx`
         DELETE FROM operator_sessions WHERE session_hash IN (

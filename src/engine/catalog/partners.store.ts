@@ -16,8 +16,8 @@ export interface PartnerSettings {
   largeWinThresholdMicros: number;
   minReadyBlocks: number;
   /**
-   * Maximum number of games that the partner may register itself; the same for active PAR sheets and
-   * webhooks.
+   * Maximum number of games that the partner may register itself. The next two fields are the maximum numbers
+   * of active PAR sheets and webhooks.
    */
   maxGames: number;
   maxParSheets: number;
@@ -132,21 +132,21 @@ async function findPartner(sql: Sql | Transaction, partnerId: number): Promise<P
 /**
  * Watermark up to which the ledger of a partner is complete.
  *
- * The partner's entries are in its present cell and in the cells that it has left. A cell is committed in the
- * order of its ids, with its cursor in the same transaction. A partner leaves a cell only when all its
- * entries there are committed, and its entries in the next cell have higher ids.
+ * The partner's entries are in its present cell and in the cells that it has left. The entries of a cell are
+ * committed in the order of their ids, and each transaction also writes the cell's cursor. A partner leaves a
+ * cell only when all its entries there are committed, and its entries in the next cell have higher ids.
  *
  * So no further entry can appear up to the cursor of the present cell, or up to the last entry in the
  * previous cell, whichever is higher.
  */
 export interface LedgerWatermark {
-  /** The partner's present cell in Postgres. A front end may not have read the move yet. */
+  /** The partner's present cell in Postgres. A front end may not know of the partner's newest move yet. */
   readonly cell: number;
   /** Epoch of the partner's present cell. */
   readonly epoch: string;
   /** Id up to which all entries of the partner are in the ledger. */
   readonly toId: bigint;
-  /** Clock of Postgres, in milliseconds since the epoch. */
+  /** Time by the clock of Postgres, in milliseconds since the Unix epoch. */
   readonly timeMs: number;
 }
 
@@ -163,8 +163,9 @@ export class Partners {
   }
 
   /**
-   * Creates a partner. @param wantedCell the default is the cell with the fewest partners among those that
-   * don't drain
+   * Creates a partner.
+   * @param wantedCell cell of the partner; the default is the cell with the fewest partners, among the cells
+   * that are not being drained
    */
   async create(
     actor: string,

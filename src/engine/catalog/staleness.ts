@@ -1,12 +1,12 @@
 /**
  * Detects when the catalog is stale: a key was revoked, or a partner or game was changed or suspended, and
  * this process can't read the change from Postgres. A stale process refuses all requests, because it must not
- * accept a revoked key. Changes that only add something stop nobody.
+ * accept a revoked key. Changes that only add something make no catalog stale.
  *
  *   Postgres ──poll──> catalog of any process ──announcement──> other catalogs (catalogAnnouncements.ts)
  *                                 └──the change's number──> Redis ──poll after silence──> staleness of others
  *
- * A process that has lost Postgres continues while no such change has been announced.
+ * A process that has lost Postgres continues to answer requests while no such change has been announced.
  */
 
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
@@ -17,24 +17,27 @@ import type { RedisNodes } from '../redis/nodes.js';
 import type { Catalog } from './catalog.js';
 
 /**
- * Interval of the checks, in ms. With the limits below and 600 ms to read a change, a process notices within
- * 1 s of a change that it can't read the change.
+ * Interval of the checks, in ms. Together with the limits below and 600 ms for reading a change, a process
+ * notices within 1 s of a change that it can't read it.
  */
 const LOOK_EVERY_MS = 100;
 const ANNOUNCED_WITHIN_MS = 200;
-/** Interval of the checks while nothing has been announced, in ms. */
+/** Interval of the checks, in ms, while no announcements arrive. */
 const QUIET_MS = 400;
-/** Time budget for silence and a check, in ms, within the second, if a read takes as long as it may. */
+/**
+ * Maximum time without announcements plus the time of a check, in ms. It is the part of a second that remains
+ * if a read takes as long as it may.
+ */
 const SILENCE_MS = 400;
 /**
- * Silence, in ms, after which every check also asks Redis. It is longer than the time between two polls of
- * the catalog (560 ms), since a poll reads or announces something. The excess over SILENCE_MS is subtracted
- * from the time that a read may take.
+ * Time without announcements, in ms, after which every check also asks Redis. It is longer than the time
+ * between two polls of the catalog (560 ms), since a poll reads or announces something. The excess over
+ * SILENCE_MS is subtracted from the time that a read may take.
  */
 const SILENT_AFTER_MS = 600;
 /**
- * Interval at which a check asks Redis even without silence, in ms, because a message or the data of a node
- * may have been lost.
+ * Interval, in ms, at which a check asks Redis even if announcements arrive, because a message or the data of
+ * a node may have been lost.
  */
 const ASK_EVERY_MS = 5000;
 /**
@@ -50,7 +53,10 @@ export class Staleness extends PeriodicService {
   readonly #nodes: RedisNodes;
   readonly #datasetId: string;
   readonly #readWithinMs: number;
-  /** Number of the newest restriction that any process has announced. */
+  /**
+   * Number of the newest restriction (a revoked key, or a changed or suspended partner or game) that any
+   * process has announced.
+   */
   #announced = 0n;
   /** Number up to which all changes were announced before a successful read. */
   #caughtUpTo = 0n;
@@ -79,7 +85,7 @@ export class Staleness extends PeriodicService {
   }
 
   override async start(): Promise<void> {
-    // A restarted Redis server may have lost the announced number.
+    // Redis may have lost the announced number in a restart.
     this.#endFollowing = this.#nodes.onIdentified(() => this.#askNow());
     this.#lookedAtMs = performance.now();
     await super.start();
@@ -98,15 +104,15 @@ export class Staleness extends PeriodicService {
     return this.#isBehind || this.isBlind;
   }
 
-  /** Whether this process was paused and has not checked since. One check shows what it missed. */
+  /** Whether this process was paused and has not checked since. One check finds what it missed. */
   get isBlind(): boolean {
     return performance.now() - this.#lookedAtMs > BLIND_AFTER_MS;
   }
 
   /**
-   * Resolves after a check that all waiting callers share, whatever its result, within the time to ask Redis
-   * and to read a change. If the process is paused again during a check, the check is repeated, up to
-   * LOOKS_MAX times.
+   * Resolves after a check that all waiting callers share, whatever its result. It takes at most the time to
+   * ask Redis and to read a change. If the process is paused again during a check, the check is repeated, up
+   * to LOOKS_MAX times.
    */
   looked(): Promise<void> {
     this.#looking ??= this.#lookUntilSeen().finally(() => {
@@ -119,7 +125,7 @@ export class Staleness extends PeriodicService {
     for (let looks = 0; looks < LOOKS_MAX && this.isBlind && !this.isStopped; looks++) await this.takeTurn();
   }
 
-  /** Takes in the number of a restriction that another process has read. */
+  /** Receives the number of a restriction that another process has read. */
   heard(restriction: bigint): void {
     if (restriction <= this.#announced) return;
     this.#announced = restriction;
@@ -134,21 +140,22 @@ export class Staleness extends PeriodicService {
   protected async turn(): Promise<void> {
     const nowMs = performance.now();
     const { knownAtMs } = this.#catalog;
-    // Duration in which announcements may have been missed, in ms. All earlier announcements have been read.
+    // Duration in which announcements may have been missed, in ms. Every announcement before that has led to
+    // a read.
     const quietMs = nowMs - Math.max(knownAtMs, this.#askedAtMs);
     const silentInMs = knownAtMs + SILENT_AFTER_MS - nowMs;
     if (silentInMs <= 0 || nowMs - this.#askedAtMs > ASK_EVERY_MS) await this.#ask(nowMs);
     const announced = this.#announced;
     if (announced > this.#catalog.newestChange && announced > this.#caughtUpTo) {
-      // A successful read is noted as well as compared by number, because a Postgres that was restored to an
-      // earlier state has lower numbers.
+      // The success of a read is noted, too. A comparison of numbers alone would fail after a restore of
+      // Postgres to an earlier state, which has lower numbers.
       const lateMs = Math.max(0, Math.min(quietMs, SILENT_AFTER_MS + LOOK_EVERY_MS) - SILENCE_MS);
       const isRead = await withTimeout(this.#catalog.refresh(), this.#readWithinMs - lateMs).then(
         () => true,
         () => false,
       );
       if (isRead) this.#caughtUpTo = announced;
-      // The poll may have read the change meanwhile.
+      // Meanwhile, the poll may have read the change.
       this.#isBehind = !isRead && announced > this.#catalog.newestChange;
     } else {
       this.#isBehind = false;
@@ -168,8 +175,8 @@ export class Staleness extends PeriodicService {
   }
 
   /**
-   * Reads the announced number from a node, and announces this process's number if it is higher. Undefined if
-   * the node does not respond; nothing is dealt from the node in that case.
+   * Reads the announced number from a node, and announces this process's number if that one is higher.
+   * Undefined if the node does not respond; nothing is dealt from the node in that case.
    */
   async #exchange(node: RedisNode): Promise<bigint | undefined> {
     const { newestRestriction } = this.#catalog;

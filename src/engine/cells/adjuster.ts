@@ -44,8 +44,8 @@ export class Adjuster {
 
   /**
    * Adjusts a player's balance.
-   * @throws the error of Postgres if the adjustment's intent could not be recorded. Nothing has been done in
-   * that case.
+   * @throws the error of Postgres if the adjustment's intent could not be recorded; the balance is unchanged
+   * in that case
    */
   adjust(actor: string, wanted: Adjustment, partner: AdjustedPartner): Promise<Adjusted> {
     const { store, cells, waitsForLedger } = this.#options;

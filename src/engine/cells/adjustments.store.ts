@@ -29,11 +29,11 @@ export interface Intent extends Adjustment {
   /** The cell's epoch at the time the intent was read. */
   readonly epoch: string;
   readonly isNew: boolean;
-  /** True if the intent is so old that Redis may already have dropped the result of deciding it. */
+  /** True if the intent is so old that Redis may already have dropped its decision on the intent. */
   readonly isOld: boolean;
   /**
-   * Redis still has every request id that it bound after this entry. If request ids have been released beyond
-   * this entry since, the intent must be read again.
+   * Entry of the cell after which Redis still has every request id that it bound. If request ids beyond this
+   * entry have been released since, the intent must be read again.
    */
   readonly runsReachId: bigint;
 }
@@ -118,8 +118,7 @@ function recordOnce(sql: Sql, actor: string, wanted: Adjustment): Promise<Intent
         after: { requestId, amountMicros, reason },
       });
     }
-    // A single statement reads the intent and the epoch, so the epoch is the one at the time the intent was
-    // on record.
+    // A single statement reads the intent and the epoch, so that both are from the same moment.
     const [row] = await tx<
       {
         intent_id: bigint;

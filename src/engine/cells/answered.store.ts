@@ -15,7 +15,7 @@ export interface AnsweredEntry {
   /** Number of the cell's epoch under which the answered entry was made. */
   readonly epoch: bigint;
   readonly entryId: bigint;
-  /** True if a call from a front end found that the cell's Redis lacks the entry. */
+  /** True if a call from a front end was refused because the cell's Redis lacks the entry. */
   readonly isLacking: boolean;
 }
 
@@ -55,7 +55,7 @@ export interface EndedEpoch {
   /** The cell's current epoch. Entries of earlier epochs can no longer be committed. */
   readonly epoch: string;
   readonly spins: readonly AnsweredSpin[];
-  /** Number of further answered spins that were dropped from memory, so their details are not known. */
+  /** Number of further answered spins whose details are not known, because they were dropped from memory. */
   readonly notRemembered: number;
 }
 

@@ -1,5 +1,5 @@
 /**
- * A buffer of answered spins in binary form. Hundreds of thousands of short-lived objects would instead be
+ * A buffer of answered spins in binary form. As hundreds of thousands of short-lived objects they would be
  * moved by the garbage collector, at 4 % of the cost of a spin. One spin is stored as:
  *
  *   entryId u64 | partnerId u32 | gameId u32 | outcomeCode u16 | balanceMicros f64
@@ -25,7 +25,7 @@ interface Request {
 export class AnsweredChunk {
   readonly #bytes = Buffer.allocUnsafeSlow(CHUNK_BYTES);
   /**
-   * View of the chunk's bytes. A DataView writes numbers in a quarter of a Buffer's time, and a bigint
+   * View of the chunk's bytes. A DataView writes a number in a quarter of the time of a Buffer, and a bigint
    * without creating garbage.
    */
   readonly #view = new DataView(this.#bytes.buffer);
@@ -64,8 +64,8 @@ export class AnsweredChunk {
 
   /**
    * Appends a spin. {@link hasRoom} must be true.
-   * @param upTo the spin's entry, or a newer entry of the same cell that is committed in the same flush or
-   * later
+   * @param upTo the spin's entry, or a newer entry of the same cell that is committed in the same flush or in
+   * a later one
    */
   add(
     entryId: bigint,

@@ -1,7 +1,7 @@
 /**
- * Keeps the id of the newest entry of each cell that this process has answered. Every script call presents
- * that id. A replica that was promoted without the entry then refuses to deal, even before the failover is
- * recognized.
+ * Keeps the id of the newest entry of each cell that this process has answered. Every script call contains
+ * that id. A promoted replica that lacks the entry then refuses to deal, even before this process recognizes
+ * the failover.
  */
 import { entryTimeMs, parseEntryId } from '../../domain/entryId.js';
 
@@ -15,8 +15,8 @@ export class AnsweredIds {
   readonly #cells = new Map<number, Answered>();
 
   /**
-   * Records that an entry of the given epoch has been answered. Call this in the same turn of the event loop
-   * as the answer.
+   * Records that an entry of the given epoch has been answered. Must be called in the same turn of the event
+   * loop in which the entry is answered.
    */
   note(cell: number, epoch: string, id: bigint): void {
     const known = this.#cells.get(cell);
@@ -32,8 +32,8 @@ export class AnsweredIds {
   }
 
   /**
-   * Returns the newest answered entry in the byte format of lua/include/cell.lua, or undefined if nothing was
-   * answered under the epoch.
+   * Returns the newest answered entry in the byte format of lua/include/cell.lua, or undefined if no entry of
+   * the epoch was answered.
    */
   newest(cell: number, epoch: string): Buffer | undefined {
     const known = this.#cells.get(cell);

@@ -20,8 +20,8 @@ import type { CellReplies } from './operation.js';
 
 const TURN_MS = 500;
 /**
- * Maximum number of chunks in memory, enough for one minute at 2,000 spins a second. When Postgres is away
- * for longer, the oldest spins are dropped and only counted.
+ * Maximum number of chunks in memory, enough for one minute at 2,000 spins a second. When Postgres is
+ * unavailable for longer, the oldest spins are dropped and only counted.
  */
 const CHUNKS_MAX = 16_777_216 / CHUNK_BYTES;
 const SPARE_MAX = 16;
@@ -71,14 +71,14 @@ export class AnsweredSpins extends PeriodicService {
       if (reply.kind !== 'dealt' && reply.kind !== 'replayed') continue;
       const isDealt = reply.kind === 'dealt';
       const id = entryId(i);
-      // An entry that the partner brought from its previous cell is already committed.
+      // A replayed spin may have been dealt in the partner's previous cell. Its entry is already committed.
       if (!isDealt && entryCell(id) !== cell) continue;
       if (chunk === undefined || !chunk.hasRoom) chunk = this.#open(cell, epoch);
       chunk.add(id, request, reply, isDealt ? newestId : id);
     }
   }
 
-  /** Forgets the spins of a cell up to the cursor, because the ledger has every entry up to there. */
+  /** Forgets the spins of a cell up to the cursor, because the ledger has every entry up to the cursor. */
   booked(cell: number, epoch: string, cursor: bigint): void {
     const known = this.#cells.get(cell);
     if (known === undefined) return;
@@ -97,7 +97,7 @@ export class AnsweredSpins extends PeriodicService {
       const wereDropped = dropped !== undefined && dropped.epoch !== now;
       if (now === undefined || (over.length === 0 && !wereDropped)) continue;
       const notRemembered = wereDropped ? dropped.spins : 0;
-      // The chunks are removed before the look-up, so that a late answer or a commit cannot change them in
+      // The chunks are removed before the look-up, so that an answered spin or a commit cannot change them in
       // the meantime.
       known.chunks = known.chunks.filter((chunk) => !over.includes(chunk));
       const spins = over.flatMap((chunk) => chunk.spins());
@@ -118,7 +118,7 @@ export class AnsweredSpins extends PeriodicService {
     this.#options.events.emit('TaskFailed', { task: 'lost spin record', error });
   }
 
-  /** Returns the chunk of a cell that takes the next spin of the given epoch. */
+  /** Returns the chunk of a cell into which the next spin of the given epoch is written. */
   #open(cell: number, epoch: string): AnsweredChunk {
     const known = this.#cell(cell);
     const last = known.chunks.at(-1);

@@ -1,7 +1,7 @@
 /**
  * Records the answered watermark of each cell in Postgres: the newest entry that this process has answered
- * and the ledger does not have yet. It is written every second, at shutdown, and immediately when a cell
- * reports that it lacks the entry. While the ledger keeps up, nothing is written.
+ * and the ledger does not have yet. The watermarks are written every second, at shutdown, and immediately
+ * when a cell reports that Redis lacks the answered entry. While the ledger keeps up, nothing is written.
  *
  * The next owner of a cell compares the watermark with Redis (recovery/handshake.ts). An older copy of Redis
  * is thus recognized even after all front ends have restarted.
@@ -42,7 +42,7 @@ export class AnsweredWatermarks extends PeriodicService {
     this.#options = options;
   }
 
-  /** Writes the watermarks once more, because the last answers may have come after the last turn. */
+  /** By cell: the newest answered entry as of the previous turn. */
   override async stop(): Promise<void> {
     await super.stop();
     await withTimeout(this.#write(this.#unknown(() => true)), STOPPED_WITHIN_MS).catch((error: unknown) =>
@@ -50,7 +50,7 @@ export class AnsweredWatermarks extends PeriodicService {
     );
   }
 
-  /** Notes that a call was refused because the cell's Redis lacks an answered entry. */
+  /** Writes the watermarks once more, because entries may have been answered after the last turn. */
   lacks(cell: number): void {
     if (this.#lacking.has(cell)) return;
     this.#lacking.add(cell);
@@ -114,5 +114,5 @@ export class AnsweredWatermarks extends PeriodicService {
   }
 }
 
-/** Extracts the number from an epoch of the form `<dataset>:<number>`. */
+/** Extracts the epoch's number from a token of the form `<dataset>:<number>`. */
 const numberOf = (epoch: string): bigint => BigInt(epoch.split(':')[1] ?? 0);

@@ -26,13 +26,13 @@ export interface CountItem {
   readonly partner: Partner;
 }
 
-/** A spin or raffle ticket, with everything that the batch says about it. */
+/** A spin or raffle ticket, with all data that the batch contains about it. */
 export interface SpinItem {
   /** `dealCounted` marks a retry that has already been counted against the rate limit window. */
   readonly kind: typeof KIND.deal | typeof KIND.dealCounted;
   /**
-   * True if the spin may only be answered by a replay of an earlier spin with the same requestId. Evaluated
-   * once for each time the batch is encoded.
+   * True if the spin may only be answered by a replay of an earlier spin with the same requestId. The
+   * function is called each time that the batch is encoded.
    */
   readonly isDenied: boolean;
   /**
@@ -40,7 +40,7 @@ export interface SpinItem {
    * raffle takes precedence.
    */
   readonly hasOtherWager?: boolean;
-  /** True if, for a requestId that Redis does not bind, only the ledger can tell whether it is bound. */
+  /** True if the ledger must be asked whether a requestId is bound when Redis does not bind it. */
   readonly mayBeBound: boolean;
   readonly partner: Partner;
   readonly game: Game | undefined;
@@ -49,8 +49,8 @@ export interface SpinItem {
   readonly playerId: string;
   readonly requestId: string | undefined;
   /**
-   * True if the game belongs to the partner and the wager is the game's wager. Only such a request can equal
-   * a request that was dealt earlier.
+   * True if the game belongs to the partner and the wager is the game's wager. Otherwise the request can't be
+   * a repetition of an earlier one.
    */
   readonly mayEqual: boolean;
   /** Version of the request-id filters at which the ledger was asked and did not have the requestId. */
@@ -73,7 +73,10 @@ const GAME = BATCH_GAME.at;
 const SPIN = BATCH_SPIN.at;
 const ID_TEXT_BYTES_MAX = 10;
 const SPIN_BYTES = BATCH_SPIN.bytes;
-/** Maximum UTF-8 size of a player's field: 128 characters, and the partner's number with its colon. */
+/**
+ * Maximum size of a player's field name in UTF-8, in bytes: 128 characters, and the partner's number with a
+ * colon.
+ */
 const PLAYER_BYTES_MAX = 128 * 4 + 11;
 const REQUEST_BYTES_MAX = 128 * 4;
 
@@ -85,7 +88,7 @@ interface PartnerPlaces {
   readonly requests: Places;
 }
 
-/** One game of a batch, with its position and the number of its spins that may be dealt. */
+/** One game of a batch, with its position and its number of spins that may be dealt. */
 interface GamePlace {
   readonly place: number;
   readonly game: Game;
@@ -96,17 +99,17 @@ export class BatchEncoder {
   #buffer = Buffer.allocUnsafe(65_536);
   readonly #players = new Named();
   readonly #requests = new Named();
-  // Keyed by id, because two versions of a changed game or partner may meet in one batch and the script must
-  // see only one of them.
+  // The maps are keyed by id. Two versions of a changed game or partner may meet in one batch, and the script
+  // must see only one of them.
   //
   // Each batch gets new maps. A cleared map links its old table to the new one, and an old table that has
-  // survived two minor garbage collections keeps everything after it alive until a full collection.
+  // survived two minor garbage collections keeps all later tables alive until a full collection.
   #partnerPlaces = new Map<number, PartnerPlaces>();
   #gamePlaces = new Map<number, GamePlace>();
-  /** Offset of each payout table. Games with the same PAR sheet share one table. */
+  /** Offset of each payout table in the batch. Games with the same PAR sheet share one table. */
   #tablesAt = new Map<Buffer, number>();
   readonly #requestIds: RequestIdFilters | undefined;
-  /** By item of the last encoded batch: the position of the item's partner, in the batch and in the reply. */
+  /** By item of the last encoded batch: the position of the item's partner in the batch and in the reply. */
   #placesOfPartners = new Uint16Array(64);
   /** By item of the batch: the reason why nothing may be dealt for the item (DENY). */
   #denials = new Uint8Array(64);
@@ -124,8 +127,8 @@ export class BatchEncoder {
   }
 
   /**
-   * Encodes a batch. The result is a view of a shared buffer, valid until the next call. The partners are
-   * appended to `partners` in the order of the reply.
+   * Encodes a batch. The result is a view of a shared buffer, valid until the next call. The partners of the
+   * batch are appended to the array `partners`, in the order of the reply.
    */
   encode(items: readonly BatchItem[], partners: Partner[]): Buffer {
     const players = this.#players;
@@ -198,7 +201,7 @@ export class BatchEncoder {
         partners.push(partner);
       } else if (movesOf(partner) < movesOf(partners[places.place]!)) {
         // Keep the older version of the partner, so that the cell rejects the request that knows the fewest
-        // moves. That request asked the filters of too few cells.
+        // moves. That request did not check the filters of every cell that the partner has been in.
         partners[places.place] = partner;
       }
       this.#placesOfPartners[i] = places.place;
@@ -276,8 +279,8 @@ export class BatchEncoder {
         places.players.set(item.playerId, playerPlace);
         writeUInt16(players.buffer, playerBytes, players.length);
         const copyAt = players.length + 2 - playerAt;
-        // The player's name is copied byte by byte, because Buffer.copy of a range first creates a view of
-        // it.
+        // The player's name is copied byte by byte, because Buffer.copy would first create a view of the
+        // range.
         for (let byte = playerAt; byte < textAt; byte++) players.buffer[copyAt + byte] = buffer[byte]!;
         players.length += 2 + playerBytes;
       }
@@ -300,7 +303,8 @@ export class BatchEncoder {
   }
 
   /**
-   * Adds the requestId of an item to the batch once, and asks the filters whether the ledger may have it.
+   * Adds the requestId of an item to the batch once, and checks against the filters whether the ledger may
+   * have it.
    * @returns position of the requestId
    */
   #request({ partner }: SpinItem, places: PartnerPlaces, requestId: string): number {
@@ -344,8 +348,8 @@ function writePartners(buffer: Buffer, partners: readonly Partner[]): number {
 }
 
 /**
- * Writes an id as decimal digits, preceded by the number of digits. Redis would take four times as long to
- * format the number itself.
+ * Writes an id as decimal digits, preceded by the number of digits. The script would take four times as long
+ * to format the number itself.
  * @returns offset of the end
  */
 function writeIdText(buffer: Buffer, id: number, at: number): number {
@@ -366,9 +370,9 @@ const isOfGame = (deny: number): boolean => deny === DENY.not || deny === DENY.o
 /**
  * Writes the fingerprint that a requestId is bound to: the game (4 bytes) and a hash of the player (6 bytes).
  *
- * The wager is not part of it, because a request with another wager than the game's gets a fingerprint that
- * never matches. The hash is not cryptographic. A partner that searched for two of its own players with the
- * same hash would only get its own answer again.
+ * The wager is not part of the fingerprint, because a request with another wager than the game's gets a
+ * fingerprint that never matches. The hash is not cryptographic. A partner that finds two of its own players
+ * with the same hash can only make a request return the response of its other player.
  */
 export function writeFingerprint(buffer: Buffer, at: number, gameId: number, playerId: string): void {
   buffer.writeUInt32LE(gameId >>> 0, at);
@@ -387,8 +391,8 @@ export function writeFingerprint(buffer: Buffer, at: number, gameId: number, pla
 }
 
 /**
- * Writes a text as UTF-8 and returns its size in bytes. Short ASCII, the usual case, is written without a
- * native call.
+ * Writes a text as UTF-8 and returns its size in bytes. Short ASCII texts, the usual case, are written
+ * without a native call.
  */
 export function writeText(buffer: Buffer, text: string, at: number): number {
   for (let i = 0; i < text.length; i++) {

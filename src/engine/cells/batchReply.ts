@@ -47,7 +47,7 @@ export class BatchReply {
   }
 
   /**
-   * Part of a spin's outcome that is not in its CORE; undefined if there is none. A replay repeats the tail.
+   * Part of a spin's response that is not in its CORE; undefined if there is none. A replay repeats the tail.
    */
   tail(place: number): Buffer | undefined {
     return this.#tails?.get(place);

@@ -10,11 +10,11 @@
  * - A late copy of an abandoned call is rejected as STALE once the slot has been used again.
  * - The bytes of a call are never overwritten while it is being sent.
  *
- * Calls of different slots may run in any order, so commands that are under way at the same time have no
- * defined order.
+ * Calls of different slots may run in any order, so the order of commands that are under way at the same time
+ * is undefined.
  *
- * A call without an answer is repeated with the same operation id until the deadline. The result of a call
- * that may have run by then is `unknown`, never `refused`.
+ * A call without a reply is repeated with the same operation id until the deadline. If an attempt may have
+ * been executed by then, the result is `unknown`, never `refused`.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { entryCell } from '../../domain/entryId.js';
@@ -39,7 +39,7 @@ import { WaitingList } from './waitingList.js';
 const RETRY_MS = 20;
 const REFUSED: CellFailure = { kind: 'refused', mayHaveRun: false };
 const UNKNOWN: CellFailure = { kind: 'unknown', mayHaveRun: true };
-/** Errors which prove that an attempt has done nothing. */
+/** Errors which prove that an attempt has had no effect. */
 const SAYS_NOT_DONE = [NotSentError, RefusedError, EpochError, BehindError];
 
 interface Slot<Request, Reply> {
@@ -49,8 +49,8 @@ interface Slot<Request, Reply> {
 }
 
 /**
- * Number of commands by state: waiting for a call, in a call under way, or done and parked until the ledger
- * has them.
+ * Number of commands by state: waiting for a call, in a call under way, or executed and parked until the
+ * ledger has their entries.
  */
 export interface Held {
   waiting: number;
@@ -61,7 +61,7 @@ export interface Held {
 const isGone = (command: CellRequest): boolean => command.isGone === true;
 
 /**
- * Refuses the commands whose caller no longer waits.
+ * Refuses the commands whose callers no longer wait.
  * @returns the remaining commands
  */
 function withoutGone<Command extends CellCommand<never>>(commands: Command[]): Command[] {
@@ -79,7 +79,7 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
   readonly #free: Slot<Command, Reply>[];
   #underWay = 0;
   #parked = 0;
-  /** Length of {@link #waiting} as last reported to the group. */
+  /** Length of {@link #waiting} that was last reported to the group. */
   #counted = 0;
 
   /**
@@ -154,8 +154,8 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
       this.#underWay += commands.length;
       this.#run(slot, commands)
         .catch((error: unknown) => {
-          // A defect in this service, in encoding the call or decoding its reply. The command may have been
-          // executed.
+          // The error is a defect of this service, in encoding the call or decoding its reply. The command
+          // may have been executed.
           this.#stations.observer.onError(error, this.#cell, commands.length);
           for (const command of commands) command.fail(UNKNOWN);
         })
@@ -185,8 +185,7 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
     const origin = { epoch, serverId: server.serverId };
     const answer = await this.#call(slot, commands, epoch, started);
     if (!('reply' in answer)) {
-      // An abandoned call may still be under way and send the contents of its buffer, so the slot needs a new
-      // codec.
+      // The socket may still be sending the buffer of an abandoned call, so the slot needs a new codec.
       slot.codec = this.#operation.codec();
       for (const command of commands) command.fail(answer);
       return;
@@ -219,21 +218,21 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
       const leftMs = deadline - performance.now();
       if (leftMs <= 0 || !permission.maySend(this.#cell)) return mayHaveRun ? UNKNOWN : REFUSED;
       try {
-        // Whether each spin may be dealt is evaluated again, because Redis may have been away for as long as
-        // a call's deadline.
+        // Evaluate again whether each spin may be dealt, because Redis may have been away for as long as a
+        // call's deadline.
         if (tries > 0) request = this.#encodeAgain(slot, commands, head);
         if (servers.of(this.#cell).isReady) return await this.#try(request, leftMs, tries === 0);
         await servers.whenReady(this.#cell, leftMs);
       } catch (error) {
         observer.onError(error, this.#cell, commands.length);
-        // RefusedError proves that this attempt did nothing. It says nothing about earlier attempts.
+        // RefusedError proves that this attempt had no effect. An earlier attempt may have had one.
         if (error instanceof RefusedError && !mayHaveRun) return REFUSED;
         if (error instanceof EpochError) {
-          // A rebuilt cell has a new epoch. Reading it immediately lets this process deal from the cell again
-          // sooner.
+          // A rebuilt cell has a new epoch. If the epoch is read immediately, this process can deal from the
+          // cell again sooner.
           void epochs.refresh().catch(() => {});
-          // If an attempt may have run, a restarted server may come back with this epoch and the stored
-          // reply. The call is then repeated.
+          // If an attempt may have been executed, a restarted server may come back with this epoch and the
+          // stored reply. The call is then repeated.
           const isOver = !mayHaveRun || first.epoch !== undefined || epochs.epochOf(this.#cell) !== epoch;
           if (isOver) return { kind: 'epochMoved', mayHaveRun };
         }
@@ -241,12 +240,12 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
         if (error instanceof BehindError) {
           if (first.runsReachId !== undefined) return { kind: 'epochMoved', mayHaveRun };
           await this.#catchUp(leftMs);
-          // The next attempt asks the filters about the request ids again.
+          // The next attempt checks the request ids against the filters again.
         }
-        // The server has already seen a later call of this slot, so it is no longer possible to find out
-        // whether this call ran before.
+        // The server has already seen a later call of this slot, so nobody can find out any more whether this
+        // call was executed before.
         if (error instanceof StaleError) return UNKNOWN;
-        // The pause lets the event loop run, because a closing connection is only detected as closed in a
+        // The pause lets the event loop run, because a closing connection is recognized as closed only in a
         // later turn.
         await pause(RETRY_MS);
       }
@@ -254,8 +253,8 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
   }
 
   /**
-   * Encodes the arguments together with the watermark of the filters that were asked, in one turn of the
-   * event loop.
+   * Encodes the arguments in the same turn of the event loop as the watermark of the filters that they were
+   * checked against.
    */
   #encode(slot: Slot<Command, Reply>, commands: Command[]): { args: CellArgument[]; reach: Buffer } {
     const [{ runsReachId }] = commands as [Command];
@@ -272,7 +271,7 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
    * attempt can still be decoded.
    */
   #encodeAgain<Head>(slot: Slot<Command, Reply>, commands: Command[], head: Head) {
-    // The previous attempt may still be under way and send the contents of its buffer.
+    // The socket may still be sending the buffer of the previous attempt.
     slot.codec = this.#operation.codec();
     return { ...head, ...this.#encode(slot, commands) };
   }
@@ -326,7 +325,8 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
 
   /**
    * Answers the commands of a call, or parks them until the ledger has their entries.
-   * @param isReplicated true if the call's writes are durable without the ledger
+   * @param isReplicated true if the call's writes are on the replicas, so that they are safe without the
+   * ledger
    */
   #resolve(commands: Command[], answer: CellReplies<Reply>, origin: Origin, isReplicated: boolean): void {
     const { replies } = answer;
@@ -363,8 +363,8 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
   }
 
   /**
-   * Records the newest entry that is answered now. The next call presents it, and a server that lacks it must
-   * refuse.
+   * Records the newest entry that is answered now. The next call contains its id, and a server that lacks the
+   * entry must refuse the call.
    */
   #noteAnswered(
     { replies, newestPlace, entryId }: CellReplies<Reply>,
@@ -375,7 +375,7 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
     const { answered } = this.#stations;
     if (answered === undefined || parked.includes(place) || replies[place] === undefined) return;
     const id = entryId(place);
-    // An entry that a partner brought from its previous cell says nothing about the state of this cell.
+    // If the newest entry is from the partner's previous cell, it says nothing about the state of this cell.
     if (id !== 0n && entryCell(id) === this.#cell) answered.note(this.#cell, origin.epoch, id);
   }
 
@@ -383,7 +383,7 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
     try {
       command.resolve(reply);
     } catch (error) {
-      // A defect in answering one command must not leave the rest of the batch without answers.
+      // A defect in answering one command must not leave the other commands of the batch without an answer.
       this.#stations.observer.onError(error, this.#cell, 1);
       command.fail(UNKNOWN);
     }

@@ -1,6 +1,6 @@
 /**
- * Reports the state of the cells and their Redis servers to operators. A server that does not answer in time
- * is reported as such.
+ * Reports the state of the cells and their Redis servers to operators. The report says which servers do not
+ * respond in time.
  */
 
 import { withTimeout } from '../../platform/runtime/withTimeout.js';
@@ -20,8 +20,8 @@ export class CellViews {
   }
 
   /**
-   * Returns the node of a cell and the backlog of its outbox. Outbox values are null if the server does not
-   * answer.
+   * Returns the node of a cell and the backlog of its outbox. The values of the outbox are null if the server
+   * does not respond.
    */
   async of(cell: number) {
     const store = this.#nodes.cell(cell);

@@ -55,9 +55,9 @@ export interface Division {
 /**
  * Renews the owner's leases on the given cells.
  *
- * A lease whose acquisition the owner never learned of, because the answer was lost, is not renewed; it
- * lapses and is acquired again. The statement waits for a flush that locks the cell's row, and renews from
- * the end of that flush. No other worker can acquire the cell in the meantime.
+ * If the owner never learned that it had acquired a lease, because the reply of Postgres was lost, the lease
+ * is not renewed. It lapses and is acquired again. The statement waits for a flush that locks the cell's row,
+ * and renews from the end of that flush. No other worker can acquire the cell in the meantime.
  * @returns the cells that the owner still holds
  */
 export async function renewCells(
@@ -76,8 +76,8 @@ export async function renewCells(
 
 /**
  * Does the same as {@link renewCells}, records that the worker is alive, counts the other workers, and looks
- * for obstacles. It is one statement because all workers run it continually. If the statement had to wait for
- * a row lock, a new obstacle may only be seen by the next call.
+ * for obstacles. All of this is one statement, because all workers run it continually. If the statement has
+ * to wait for a row lock, it may miss a new obstacle, which the next call finds.
  */
 export async function renewAndDivide(
   sql: Sql,
@@ -139,8 +139,8 @@ export async function releaseCells(sql: Sql, owner: string): Promise<void> {
 }
 
 /**
- * Removes a worker and releases its cells in one statement. Other workers divide the cells anew, and never
- * see one change without the other.
+ * Removes a worker and releases its cells in one statement. Other workers then divide the cells anew. They
+ * always see both changes or neither.
  */
 export async function leave(sql: Sql, owner: string): Promise<void> {
   await sql`
@@ -156,15 +156,15 @@ export async function releaseCell(sql: Sql, lease: { cell: number; fence: bigint
 }
 
 /**
- * Time after which a session that waits for its client counts as stalled, in seconds. It is longer than the
- * statement_timeout of any statement that does not wait for its client (connect.ts).
+ * Time after which a database session that waits for its client counts as stalled, in seconds. It is longer
+ * than the statement_timeout of any statement that does not wait for its client (connect.ts).
  */
 const STALLED_SECONDS = 10;
 
 /**
  * Terminates database sessions of this service that lock a row of `cells` and have been waiting for their
- * client for too long, within a statement or between two. Some transactions lock that row last, and Postgres
- * has no limit on their idle time.
+ * client for too long, within a statement or between two statements. Postgres does not end all of them: some
+ * transactions lock the row last, and have no limit on their idle time.
  * @returns the number of terminated sessions
  */
 export async function endStalledSessions(sql: Sql): Promise<number> {
@@ -269,7 +269,7 @@ export async function clearHalt(sql: Sql, cell: number): Promise<void> {
   });
 }
 
-/** Reads the lease of every cell without acquiring any. */
+/** Reads the lease of every cell, without acquiring any lease. */
 export async function cellLeases(sql: Sql): Promise<CellLease[]> {
   const rows = await sql<Row[]>`
     SELECT cell, fence, epoch, ${TOKEN} AS token, cursor_id, halted FROM cells ORDER BY cell`;
@@ -320,8 +320,8 @@ export async function cellOfGame(sql: Sql | Transaction, gameId: number): Promis
 }
 
 /**
- * Result of draining a cell or of letting it take partners again. `unknown`: the cell does not exist. `last`:
- * no other cell would take partners.
+ * Result of draining a cell, or of letting a drained cell take partners again. `unknown`: the cell does not
+ * exist. `last`: no other cell would take partners.
  */
 export type Drained = 'changed' | 'unknown' | 'last';
 
@@ -368,13 +368,13 @@ export class Cells {
   }
 
   /**
-   * Stops or resumes the assignment of new partners to a cell. Returns `last` if no other cell would take
+   * Stops or resumes the assignment of new partners to a cell. Returns `last` if no other cell would take new
    * partners.
    */
   async setDraining(actor: string, cell: number, isDraining: boolean, reason?: string): Promise<Drained> {
     return this.#sql.begin(async (tx) => {
-      // The cell's row is locked before the number of the change is assigned. switchPartner explains this
-      // order.
+      // The cell's row is locked before the number of the change is assigned. The comments of switchPartner
+      // explain this order.
       await tx`SELECT 1 FROM cells WHERE cell = ${cell} FOR NO KEY UPDATE`;
       await nextChange(tx);
       const before = await drainingOf(tx, cell);
@@ -404,7 +404,7 @@ export async function drainingOf(tx: Transaction, cell: number): Promise<boolean
   return row?.is_draining;
 }
 
-/** All partners of a cell (its number), or one partner. */
+/** The partners to select: all partners of a cell, given by its number, or a single partner. */
 export type PartnerScope = number | { readonly partnerId: number };
 
 /** SQL condition that selects the rows of `partners` in the scope. */

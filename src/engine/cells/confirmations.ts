@@ -3,11 +3,11 @@
  * answered only after their commit, and readers of the ledger that must not miss entries that are still in
  * Redis.
  *
- * The flusher announces each commit over Redis. An announcement may be lost, so Postgres is polled while
- * anyone waits. Only one poll is under way at a time, for all cells and callers.
+ * The flusher announces each commit over Redis. An announcement may be lost, so Postgres is polled while a
+ * caller waits. Only one poll is under way at a time, for all cells and callers.
  *
- * An announcement for one epoch says nothing about another epoch. A rebuilt cell continues with higher ids,
- * but its ledger does not contain the entries that Redis lost.
+ * An announcement for one epoch does not apply to another epoch. A rebuilt cell continues with higher ids,
+ * but the ledger does not contain the entries that Redis lost.
  */
 import { entryCell } from '../../domain/entryId.js';
 import type { BookedIdentity, Origin } from './operation.js';
@@ -26,7 +26,7 @@ export interface ConfirmationsOptions {
   /** Maximum time that a command waits for its commit, in ms. */
   readonly deadlineMs: number;
   readonly onError: (error: unknown) => void;
-  /** Called with the time that a command waited, in seconds. */
+  /** Called with the time that a command waited for its commit, in seconds. */
   readonly onConfirmed: (seconds: number) => void;
 }
 
@@ -62,14 +62,15 @@ interface Cell {
 const ASK_AFTER_MS = 250;
 const TURN_MS = 100;
 /**
- * Waiting time of the oldest command, in ms, from which commands that would also have to wait are refused.
+ * Waiting time of the oldest command, in ms, above which further commands that would have to wait are
+ * refused.
  */
 const STALLED_AFTER_MS = 1000;
 const READERS_MAX = 1000;
 
 /**
- * True if the entry was made in the partner's previous cell. All its entries there were committed before the
- * partner moved.
+ * True if the entry was made in the partner's previous cell. All the partner's entries there were committed
+ * before it moved.
  */
 const isOfAnother = (cell: number, id: bigint): boolean => id !== 0n && entryCell(id) !== cell;
 
@@ -177,9 +178,9 @@ export class Confirmations {
   }
 
   /**
-   * Clears an owed entry that was made by a server run that has ended. The entry may be lost, with the epoch
-   * unchanged. The cursor would then pass the entry only after a further deal, so that deal must not wait for
-   * it.
+   * Forgets an entry that was waited for if it was made by a server run that has ended. The entry may be lost
+   * although the epoch is unchanged. The cursor would then pass the entry only after a further deal, so that
+   * deal must not wait for the entry.
    */
   #forgive(cell: number, known: Cell): void {
     const serverId = this.#options.serverOf(cell);

@@ -28,14 +28,14 @@ interface Counted {
   readonly timeMs: number;
 }
 
-/** A dealt outcome, which is the same in every replay. */
+/** A dealt outcome. Every replay of the spin returns the same outcome. */
 export interface DealtSpin extends Counted {
   readonly kind: 'dealt' | 'replayed';
   readonly spinId: string;
   readonly outcomeCode: number;
   /**
-   * Balance after the spin, in micro-USD. It excludes a share of a communal progressive that the spin's
-   * answer notifies of.
+   * Balance after the spin, in micro-USD. It does not include a share of a communal progressive that the
+   * spin's response notifies the player of.
    */
   readonly balanceMicros: number;
   readonly tail: SpinTail;
@@ -47,7 +47,7 @@ interface RefusedSpin extends Counted {
 }
 
 /**
- * - `counted`: the request only had to be counted.
+ * - `counted`: the request was only to be counted, and was.
  * - `limited`: the rate limit window is exhausted.
  * - `partnerAway`: the partner is moving to another cell.
  * - `mayBeBound`: Redis does not bind the requestId, but the ledger may have it.
@@ -83,18 +83,18 @@ export interface AnswersKept {
 export const DEAL = 'deal';
 
 /**
- * Number of batches of a cell that may be under way at once, and the number of waiting spins that start a
- * further batch meanwhile. docs/adr/0003 has the measurements.
+ * Number of batches of a cell that may be under way at once, and the number of waiting spins that start
+ * another batch while one is under way. docs/adr/0003 has the measurements.
  */
 const SLOTS = 8;
 const OVERLAP_MIN = 64;
 
 /**
  * @param batchMax maximum number of requests in one call
- * @param exhausted is notified of each rate limit window that a request found exhausted
+ * @param exhausted receives each rate limit window that a request found exhausted
  * @param requestIds filters of the released request ids; undefined if Redis holds all request ids
- * @param answered gets the replies of a call before they are answered; undefined if answered spins are not
- * remembered
+ * @param answered receives the replies of a call before the spins are answered; undefined if answered spins
+ * are not remembered
  */
 export const dealOperation = (
   spinIds: SpinIds,
@@ -218,7 +218,7 @@ class DealCodec implements CellCodec<DealRequest, SpinResult> {
     const blocks = this.#idBlocks;
     for (let i = 0; i < requests.length; i++) {
       const at = reply.coreAt(i);
-      // The entry id is copied byte by byte, because Buffer.copy of a range first creates a view of it.
+      // The entry id is copied byte by byte, because Buffer.copy would first create a view of the range.
       for (let byte = 0; byte < 8; byte++) blocks[i * 16 + byte] = reply.buffer[at + byte]!;
       blocks.writeUInt32LE(requests[i]!.partner.partnerId, i * 16 + 8);
     }

@@ -1,6 +1,6 @@
 /**
- * Caches the rate limit windows that Redis has reported as exhausted. Until such a window ends, requests of
- * the partner are refused locally, as Redis would refuse them, without a call. A window can't become free
+ * Caches the rate limit windows that Redis has reported as exhausted. Until such a window ends, this process
+ * refuses the partner's requests itself, as Redis would, and saves the call. A window can't become free
  * before its end unless the limit is changed.
  */
 import type { Partner } from '../../domain/game.js';
@@ -10,7 +10,7 @@ const WINDOW_MS = 60_000;
 
 interface Exhausted {
   readonly limit: number;
-  /** Earliest end of the rate limit window, by performance.now(). */
+  /** Earliest end of the rate limit window, on the scale of performance.now(). */
   readonly endsAt: number;
   /** Earliest end of the window by the clock of Redis, in ms since the Unix epoch. */
   readonly endMs: number;
@@ -28,8 +28,8 @@ export class ExhaustedWindows {
    * Records that a request was refused because its window was exhausted.
    * @param kind a value of {@link KIND}
    * @param timeMs time of the refusal by the clock of Redis, in ms
-   * @param sentAt time of the call by performance.now(); the window ends no earlier than its remaining time
-   * after that
+   * @param sentAt time of the call, on the scale of performance.now(). From then on, the window lasts at
+   * least for the time that it had left at the refusal.
    */
   learn(partner: Partner, kind: number, timeMs: number, sentAt: number): void {
     const leftMs = WINDOW_MS - (timeMs % WINDOW_MS);

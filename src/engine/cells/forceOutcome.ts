@@ -19,14 +19,14 @@ export interface ForcedOutcome {
   readonly partnerId: number;
   readonly gameId: number;
   readonly playerId: string;
-  /** The outcome code to force, which must be one of the game's. */
+  /** The outcome code to force, which must be an outcome code of the game. */
   readonly outcomeCode: number;
 }
 
 const SLOTS = 4;
 
 interface ForceReply {
-  /** Value of SPIN_STATUS: `dealt` if the forced outcome has been set, or `full`. */
+  /** A status of SPIN_STATUS: `dealt` if the forced outcome has been set, or `full`. */
   readonly status: number;
   /** Expiry of the forced outcome, in ms since the Unix epoch. */
   readonly untilMs: number;
@@ -37,7 +37,8 @@ const FORCE_OUTCOME: CellOperation<ForcedOutcome & CellRequest, ForceReply> = {
   batchMax: 1,
   slots: SLOTS,
   overlapMin: 1,
-  // The reply is stored, because a spin may already have used the forced outcome when the call is repeated.
+  // The reply is stored so that a repeated call returns it. Otherwise the call would set the outcome again,
+  // although a spin may already have used it.
   isStored: true,
   waitsForStore: true,
   partnerOf: ({ partnerId }) => partnerId,

@@ -26,7 +26,7 @@ export interface Recorded {
   readonly cell: number;
   /** True if this call recorded the intent, so that no result can exist yet. */
   readonly isNew: boolean;
-  /** True if the intent is so old that Redis may already have dropped the result of deciding it. */
+  /** True if the intent is so old that Redis may already have dropped its decision on the intent. */
   readonly isOld: boolean;
 }
 
@@ -41,8 +41,8 @@ export interface IntentReply {
 export type IntentOutcome = { readonly kind: 'reply'; readonly reply: IntentReply } | CellFailure;
 
 /**
- * A request that is carried out through exactly one intent. `Done` is the type of its answer, `Refusal` the
- * type of the reasons for refusing it.
+ * A request that is carried out through exactly one intent. The type `Done` is its successful result, and
+ * `Refusal` the reasons for refusing it.
  */
 export interface IntendedRequest<Intent extends Recorded, Done extends object, Refusal extends string> {
   /** Records the intent, or finds the one on record. Returns `done` if the ledger already has the result. */
@@ -53,8 +53,8 @@ export interface IntendedRequest<Intent extends Recorded, Done extends object, R
   /** Gives a lapsed intent the next number, unless it has been withdrawn or renumbered in the meantime. */
   renumber(intent: Intent): Promise<void>;
   /**
-   * By status: the name of the refusal in the audit log, and the answer to the caller. An intent whose
-   * refusal has no name stays on record.
+   * By status: the name of the refusal in the audit log, and the result for the caller. If the refusal has no
+   * name, the intent stays on record.
    */
   readonly refusals: Readonly<
     Record<number, readonly [name: string | undefined, answer: Refusal | 'refused']>
@@ -175,7 +175,7 @@ export class Intents {
     const [name, answer] = refusal;
     if (name === undefined) return answer;
     // If the withdrawal fails, the intent stays on record in its lapsed state. A repetition of the request
-    // decides it again.
+    // then decides on the intent again.
     await request.withdraw(intent, name).catch((error: unknown) => this.#options.onError(error, intent.cell));
     return answer;
   }

@@ -1,13 +1,13 @@
 /**
  * Finds the cell to which a request is sent again, after the partner's old cell rejected it because of a
- * move. The request is sent to the new cell as soon as the catalog has it. From time to time the request is
- * also sent to the old cell again, in case the move was cancelled.
+ * move. The request is sent to the new cell as soon as the catalog knows of the move. From time to time the
+ * request is also sent to the old cell again, in case the move was cancelled.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Partner } from '../../domain/game.js';
 
 const LOOK_EVERY_MS = 25;
-/** Number of catalog polls after which the request is sent to the old cell again. */
+/** Number of polls of the catalog after which the request is sent to the old cell again. */
 const LOOKS_MAX = 8;
 /** Maximum time that a request is held because of its partner's move, over all attempts, in ms. */
 const HELD_MS_MAX = 5000;
@@ -16,8 +16,8 @@ export interface MovedPartnersOptions {
   readonly partner: (partnerId: number) => Partner | undefined;
   readonly refresh: () => Promise<void>;
   /**
-   * Loads the filters of recently released request ids. Ids of the old cell are still binding in the new
-   * cell.
+   * Loads the filters of recently released request ids. Ids that were bound in the old cell stay bound in the
+   * new cell.
    */
   readonly refreshIds: () => Promise<void>;
   readonly deadlineMs: number;
@@ -36,7 +36,7 @@ export class MovedPartners {
    * Waits for the partner's move, and returns the partner with the cell to which its request should be sent
    * again.
    * @param known the partner with the cell that rejected the request
-   * @param since time of the first rejection, by performance.now()
+   * @param since time of the first rejection, on the scale of performance.now()
    * @returns undefined if the request was held for too long and must be refused
    */
   async where(known: Partner, since: number): Promise<Partner | undefined> {

@@ -15,8 +15,8 @@ export class Named {
 }
 
 /**
- * Positions by text. In a batch of many partners most have a single spin, so a map is created only for the
- * second text.
+ * Positions by text. The map is created only for the second text, because in a batch of many partners most
+ * partners have a single spin.
  */
 export class Places {
   #firstText: string | undefined;

@@ -17,7 +17,7 @@ export interface Origin {
  * - `refused`: nothing was done.
  * - `unknown`: the command may have been executed.
  * - `epochMoved`: the cell has another epoch, or has released request ids that it must hold. `mayHaveRun`
- *   says whether an earlier attempt may have been executed.
+ *   tells whether an earlier attempt may have been executed.
  */
 export interface CellFailure {
   readonly kind: 'refused' | 'unknown' | 'epochMoved';
@@ -28,8 +28,8 @@ export interface CellFailure {
 export interface CellRequest {
   readonly cell: number;
   /**
-   * Number of the newest move that the caller knows of the command's partner; undefined or 0 if it knows of
-   * none.
+   * Number of the newest move of the command's partner that the caller knows of; undefined or 0 if it knows
+   * of none.
    */
   readonly newestMove: number | undefined;
   readonly waitsForLedger: boolean;
@@ -48,8 +48,8 @@ export interface CellRequest {
    */
   readonly runsReachId?: bigint;
   /**
-   * Deadline of the command by performance.now(). If undefined, the client's deadline applies from the first
-   * attempt.
+   * Deadline of the command, on the scale of performance.now(). If undefined, the client's deadline applies,
+   * counted from the first attempt.
    */
   readonly deadline?: number;
 }
@@ -78,20 +78,20 @@ export interface CellCodec<Request, Reply> {
 
 export interface CellReplies<Reply> {
   /**
-   * Replies by position of the command. Undefined if the call did not execute a command, which is then sent
-   * again with the waiting ones.
+   * Replies by position of the command. A reply is undefined if the call did not execute its command, which
+   * is then sent again with the waiting commands.
    */
   readonly replies: readonly (Reply | undefined)[];
   /** Id of the ledger entry that a reply refers to; 0 if there is none. */
   entryId(place: number): bigint;
   /**
-   * Position of the newest entry that the call made. If undefined, the call made no entry, or the newest
-   * entry is the one of the last reply.
+   * Position of the command whose entry is the newest that the call made. If undefined, the call made no
+   * entry, or the last reply has the newest entry.
    */
   readonly newestPlace?: number | undefined;
   /**
-   * True if the given ledger row, which has the id of the reply's entry, is that entry. Absent if the id
-   * alone is sufficient.
+   * True if the given ledger row, which has the id of the reply's entry, is that entry. Absent if a
+   * comparison of the ids is sufficient.
    */
   isEntry?(place: number, row: BookedIdentity): boolean;
 }
@@ -110,7 +110,7 @@ export interface CellOperation<Request, Reply> {
   readonly name: string;
   /** Maximum number of commands in one call; 1 if the operation is not batched. */
   readonly batchMax: number;
-  /** Maximum number of calls under way for one cell (cellQueue.ts explains why several are safe). */
+  /** Maximum number of concurrent calls to one cell (cellQueue.ts explains why several are safe). */
   readonly slots: number;
   /** Number of waiting commands that start a further call while another call is under way; at least 1. */
   readonly overlapMin: number;
@@ -125,8 +125,8 @@ export interface CellOperation<Request, Reply> {
   partnerOf(request: Request): number;
   codec(): CellCodec<Request, Reply>;
   /**
-   * Called with the replies of a call before they are answered. It is not called if the replicas lack the
-   * call's writes, because such replies wait for the ledger.
+   * Called with the replies of a call before its commands are answered. The function is not called if the
+   * replicas lack the call's writes, because such replies wait for the ledger.
    */
   onReplies?(cell: number, epoch: string, requests: readonly Request[], replies: CellReplies<Reply>): void;
 }

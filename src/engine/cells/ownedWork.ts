@@ -1,6 +1,6 @@
 /**
- * Base class of services that complete open work in the cells of this worker. An item that failed is retried
- * with exponential back-off.
+ * Base class of services that complete open work in the cells of this worker. Work on an item that failed is
+ * retried with exponential back-off.
  */
 
 import { PeriodicService, WOKEN_MS } from '../../platform/runtime/periodicService.js';
@@ -20,7 +20,7 @@ export abstract class OwnedWork extends PeriodicService {
   protected readonly leases = new Map<number, CellLease>();
   readonly #times: OwnedWorkTimes;
   /**
-   * By item of work: the number of consecutive failures, and the time of the next attempt by
+   * By item of work: the number of consecutive failures, and the time of the next attempt on the scale of
    * performance.now().
    */
   readonly #failed = new Map<number, { times: number; notBefore: number }>();

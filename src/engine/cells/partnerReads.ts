@@ -1,6 +1,6 @@
 /**
  * Reads the current data of a partner from Redis. If the partner has moved to another cell that this process
- * does not know yet, its old cell says so in the same reply, and the new cell is read instead.
+ * does not know of yet, the reply of the old cell tells so, and the new cell is read instead.
  */
 import type { PotRecord } from '../../domain/communal.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
@@ -39,7 +39,7 @@ export class PartnerReads {
   }
 
   /**
-   * Returns the counter and queue of a partner's game, or undefined before its first block.
+   * Returns the counter and queue of a partner's game, or undefined before the game's first block is loaded.
    * @throws ApiError (KS-5002) if the partner's move takes too long
    */
   game(partnerId: number, gameId: number): Promise<GameRecord | undefined> {
@@ -71,8 +71,8 @@ export class PartnerReads {
     let partner: Partner | undefined = await this.#known(partnerId);
     while (partner !== undefined) {
       const store = cell(partner.cell);
-      // The check for a move follows the read on the same connection. If the partner had not left by then,
-      // the data was current.
+      // The check for a move follows the read on the same connection. If the partner had not left the cell by
+      // then, the data was current.
       const [found, isAway] = await Promise.all([
         read(store),
         store.isTurnedAway(partnerId, partner.newestMove ?? 0),

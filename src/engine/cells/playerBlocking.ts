@@ -2,8 +2,8 @@
  * Blocks and unblocks players. A change is recorded in Postgres first and then written to Redis, where spins
  * see it.
  *
- * Each change has a number, so that a late call can't undo a newer change. After an interruption, repeating
- * the request writes the newest recorded status to Redis. A rebuild does the same.
+ * Each change has a number, so that a late call can't undo a newer change. If a request was interrupted, its
+ * repetition writes the newest recorded status to Redis. So does a rebuild.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { EngineStore } from '../engine.store.js';
@@ -30,16 +30,17 @@ export class PlayerBlocking {
 
   /**
    * Changes the status of a player.
-   * @returns `unavailable` if the change is on record but not in Redis yet; repeating the request writes it
-   * to Redis. `unknownPlayer` if the player does not exist; the recorded status is reset.
+   * @returns `unavailable` if the change is recorded in Postgres but not in Redis yet; a repetition of the
+   * request writes it to Redis. `unknownPlayer` if the player does not exist; the recorded status is then
+   * reset.
    * @throws the error of Postgres
    */
   async change(actor: string, wanted: PlayerStatusChange): Promise<'done' | 'unavailable' | 'unknownPlayer'> {
     const { store, cells, deadlineMs } = this.#options;
     const deadline = performance.now() + deadlineMs;
     while (performance.now() < deadline) {
-      // Each attempt reads the current epoch again, and a change that another request may have recorded in
-      // the meantime.
+      // Each attempt reads the current epoch again, and also a change that another request may have recorded
+      // in the meantime.
       const onRecord: PlayerStatusOnRecord = await store.playerStatuses.record(actor, wanted);
       const outcome = await cells.execute(SET_PLAYER_STATUS, {
         ...onRecord,

@@ -1,6 +1,6 @@
 /**
- * Stores the players that an operator has blocked or unblocked. These rows are the source of the status in
- * Redis's player records.
+ * SQL of the players that an operator has blocked or unblocked. The status in Redis's player records is
+ * derived from these rows.
  */
 import type { PlayerStatus } from '../../domain/playerStatus.js';
 import { writeAuditEntry } from '../../postgres/auditLog.js';
@@ -98,7 +98,7 @@ export async function playerStatuses(
   }));
 }
 
-/** Queries of the audit on player statuses. */
+/** Queries with which the audit checks player statuses. */
 export interface PlayerStatusReads {
   playerStatuses(cell: number): ReturnType<typeof playerStatuses>;
 }

@@ -1,14 +1,14 @@
 /**
- * Groups the queues of one operation whose cells are on the same node, and sends them together. While a call
- * of any queue is under way, the next calls wait until each of them can be large enough. Batches therefore
- * don't get smaller when there are more cells. A node answers the calls of a connection in order, so waiting
- * for another cell's call costs little.
+ * Groups the queues of one operation whose cells are on the same node, and sends their commands together.
+ * While a call of any queue is under way, the next calls wait until each of them can be large enough. Batches
+ * therefore don't get smaller when there are more cells. A node answers the calls of a connection in order,
+ * so waiting for another cell's call costs little.
  */
 export interface GroupedQueue {
   /**
    * Sends waiting commands while slots are free.
-   * @param isMuch true if enough commands wait in the group as a whole; a queue with few commands is then
-   * sent as well
+   * @param isMuch true if many commands wait in the group as a whole; then even a queue with few commands is
+   * sent
    */
   send(isMuch: boolean): void;
 }
@@ -33,10 +33,10 @@ export class QueueGroup {
   firstTries = 0;
 
   /**
-   * @param leaving while a call is under way, further calls are sent once they have `overlapMin` commands on
-   * average
-   * @param onReady called when there are commands to send. The callee calls `send` soon, or immediately if a
-   * call is full, because a full call gains nothing by waiting.
+   * @param leaving limits that decide when calls are sent: while a call is under way, further calls are sent
+   * once they have `overlapMin` commands on average
+   * @param onReady called when there are commands to send. The callee then calls `send` soon, or immediately
+   * if a call is full, because a full call gains nothing by waiting.
    */
   constructor(leaving: Leaving, onReady: (group: QueueGroup, isFull: boolean) => void) {
     this.#leaving = leaving;
@@ -63,14 +63,14 @@ export class QueueGroup {
   }
 
   /**
-   * True if the calls would have, on average, the minimum number of commands for a call that overlaps with
-   * another.
+   * True if the next calls would have, on average, enough commands to be sent while another call is under
+   * way.
    */
   #isMuch(): boolean {
     return this.#waiting >= this.#leaving.overlapMin * Math.max(1, this.#filled);
   }
 
-  /** True if a call can have the maximum number of commands and a slot may be free for it. */
+  /** True if a call can have the maximum number of commands and its queue may have a free slot. */
   #isFull(): boolean {
     const { batchMax, slots } = this.#leaving;
     return batchMax > 1 && this.#waiting >= batchMax && this.firstTries < slots && this.#isMuch();

@@ -59,7 +59,7 @@ export async function rotate(
 }
 
 /**
- * Carries out the recorded rotation of a game that is not committed yet, if there is one.
+ * Carries out a game's recorded rotation, if there is one that is not committed yet.
  * @throws the error of Postgres; Error if the rotation is not committed within the deadline
  */
 export async function finishRotation(
@@ -91,8 +91,8 @@ async function carryOut(
       continue;
     }
     if (outcome.kind !== 'reply' || outcome.reply.status !== SPIN_STATUS.dealt) return 'unavailable';
-    // If another call has carried out the rotation, or all outcomes have been dealt, the reply did not wait
-    // for a ledger entry. The commit is then polled.
+    // If another call has carried out the rotation, or all outcomes have been dealt, this call made no ledger
+    // entry that its reply could wait for. The commit is then polled.
     for (;;) {
       const booked = await rotations.booked(onRecord);
       if (booked !== undefined) return booked;

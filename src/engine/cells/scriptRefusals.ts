@@ -1,4 +1,4 @@
-/** Names the reasons for which a cell refuses to deal, in place of a script's status codes. */
+/** Translates the status codes of a script into the reasons for which a cell refuses to deal. */
 import { SPIN_STATUS } from '../redis/statuses.js';
 
 const BY_STATUS = {

@@ -52,8 +52,8 @@ export interface CatalogFreshness {
 }
 
 /**
- * Tells whether this process may send calls to a cell: its Redis must be durable, and this build must support
- * the data format in use.
+ * Checks whether this process may send calls to a cell: its Redis must be durable, and this build must
+ * support the data format in use.
  */
 export interface SendPermission {
   maySend(cell: number): boolean;
@@ -67,7 +67,7 @@ export interface CellEpochs {
   refresh(): Promise<void>;
 }
 
-/** The Redis server that holds a cell. All cells of a server share one object. */
+/** The Redis server that holds a cell. All cells on a server share one object of this type. */
 export interface CellServer {
   readonly isReady: boolean;
   /** Id of the current server run; undefined while the server is not connected. */
@@ -93,8 +93,8 @@ export interface CellScripts {
 }
 
 /**
- * Script calls under `ACK=replica`. If the replicas lack a call's writes, its reply is held until the ledger
- * has the entry.
+ * Script calls under `ACK=replica`. If the replicas lack a call's writes, the reply is held back until the
+ * ledger has the entry.
  */
 export interface ReplicatedScripts {
   /** @throws the same errors as {@link CellScripts} */
@@ -120,19 +120,19 @@ export interface CallObserver {
 }
 
 export interface QueueLimits {
-  /** Maximum time to wait for an answer of Redis, including retries, in ms. */
+  /** Maximum time to wait for a response of Redis, including retries, in ms. */
   readonly deadlineMs: number;
   /** Maximum number of waiting commands for one operation of a cell. Further commands are refused. */
   readonly waitingMax: number;
 }
 
-/** Dependencies of the cell queues on the rest of the process. */
+/** Services of the process that the cell queues depend on. */
 export interface CellStations {
   readonly permission: SendPermission;
   readonly epochs: CellEpochs;
   readonly servers: CellServers;
   readonly scripts: CellScripts;
-  /** Calls that wait for replicas. Absent if replies are sent without waiting for replicas. */
+  /** Calls that wait for replicas. Absent if spins are answered without waiting for replicas. */
   readonly replication?: ReplicatedScripts;
   /** Filters of released request ids. Absent if no operation of this process binds request ids. */
   readonly requestIds?: RequestIdReach;

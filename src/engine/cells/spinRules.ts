@@ -1,6 +1,6 @@
 /**
- * Rules for a spin that are outside its cell queue: whether spins may be dealt now, when a spin is answered,
- * and which earlier spin the ledger has for its request id.
+ * Rules for a spin that do not depend on its cell queue: whether spins may be dealt now, when a spin is
+ * answered, and which earlier spin in the ledger has its request id.
  */
 import { entryTimeMs } from '../../domain/entryId.js';
 import { ERRORS, type ErrorEntry } from '../../domain/errors.js';
@@ -32,8 +32,8 @@ interface BoundEntry {
 }
 
 /**
- * A condition of this process that may forbid it to deal: its files differ from the build, or it does not
- * support the data format in use.
+ * A condition of this process that may forbid it to deal: its program files differ from the build, or it does
+ * not support the data format in use.
  */
 interface DealingFault {
   readonly problem: string | undefined;
@@ -49,14 +49,14 @@ export interface SpinRulesParts {
   readonly confirmations: Pick<Confirmations, 'cameTo'>;
   readonly moved: MovedPartners;
   readonly requestIds: RequestIds;
-  /** Setting `ACK`: when a spin is answered, unless its game requires a commit first. */
+  /** Value of `ACK`: when a spin is answered, unless its game requires a commit first. */
   readonly ack: Parameters<typeof waitsForLedger>[1];
   readonly deadlineMs: number;
 }
 
 export class SpinRules {
   readonly #parts: SpinRulesParts;
-  /** Running checks of whether a raffle is sold out, by game. Concurrent requests share one check. */
+  /** Checks under way of whether a raffle is sold out, by game. Concurrent requests share one check. */
   readonly #looks = new Map<number, Promise<boolean>>();
 
   constructor(parts: SpinRulesParts) {
@@ -64,8 +64,8 @@ export class SpinRules {
   }
 
   /**
-   * Returns the error for which no spin of a partner may be dealt now, whatever the game: dealing is switched
-   * off, or the switch can't be read. Undefined if dealing is allowed.
+   * Returns the error because of which no spin of a partner may be dealt now, whatever the game: dealing is
+   * switched off, or the switch can't be read. Undefined if dealing is allowed.
    */
   stopOf({ partnerId }: Partner): ErrorEntry | undefined {
     const { catalog, freshness, faults } = this.#parts;
@@ -85,8 +85,8 @@ export class SpinRules {
   }
 
   /**
-   * True if a ticket of the raffle may have been sold under a requestId that neither Redis nor the filters
-   * still have.
+   * True if a ticket of the raffle may have been sold under a requestId that is no longer in Redis or in the
+   * filters.
    */
   mayForget({ kind, sealedAtMs, partnerId }: Game): boolean {
     if (sealedAtMs === undefined) return false;
@@ -130,7 +130,7 @@ export class SpinRules {
     return look;
   }
 
-  /** Waits until the last ticket is committed, which closes the raffle in the same transaction. */
+  /** Waits until the last ticket is committed. The same transaction closes the raffle. */
   async #isClosed(gameId: number, partnerId: number): Promise<boolean> {
     const { catalog, nodes, confirmations, deadlineMs } = this.#parts;
     const deadline = performance.now() + deadlineMs;
@@ -144,7 +144,7 @@ export class SpinRules {
   /**
    * Returns the partner with the cell to which a spin should be sent again, after a cell rejected it because
    * of a move. Undefined if the spin must be refused.
-   * @param since time of the first rejection, by performance.now()
+   * @param since time of the first rejection, on the scale of performance.now()
    */
   whereIs(known: Partner, since: number): Promise<Partner | undefined> {
     return this.#parts.moved.where(known, since);

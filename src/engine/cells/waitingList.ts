@@ -1,14 +1,14 @@
 /**
  * A bounded list of commands that wait for a call. If more commands wait than fit in a call, partners take
- * turns. If the list is full, the partner with the most waiting commands loses its newest one. A single
- * partner has no overhead.
+ * turns. If the list is full, the partner with the most waiting commands loses its newest command. If there
+ * is only one partner, the list has no overhead.
  */
 export class WaitingList<Command> {
   readonly #max: number;
   readonly #partnerOf: (command: Command) => number;
   /**
-   * Commands by partner, each partner's in order of arrival. The partner that was served last is the last in
-   * the map.
+   * Commands by partner, in order of arrival for each partner. The partner that was served last is the last
+   * in the map.
    */
   #queues = new Map<number, Command[]>();
   #length = 0;
@@ -87,7 +87,7 @@ export class WaitingList<Command> {
       open = open.filter(({ partnerId, length }) => length > counts.get(partnerId)!);
     }
     const commands: Command[] = [];
-    // A partner that got one command more than others is behind them in the next call.
+    // A partner that got one command more than the other partners is behind them in the next call.
     for (const [partnerId, count] of [...counts].sort(([, a], [, b]) => a - b)) {
       if (count === 0) continue;
       const queue = this.#queues.get(partnerId)!;

@@ -25,7 +25,7 @@ export interface CommittedPot {
   readonly progress: bigint;
   readonly budgetMicros: bigint;
   readonly paidMicros: bigint;
-  /** Rules in force at the pot's newest committed change. */
+  /** Rules that were in force at the pot's newest committed change. */
   readonly rules: CommunalRules;
 }
 
@@ -82,7 +82,10 @@ export interface FundingIntent extends Funding {
   readonly isNew: boolean;
   /** Whether the intent is so old that Redis may have released its request id. */
   readonly isOld: boolean;
-  /** Id up to which Redis has released request ids. If it advances, the intent must be read again. */
+  /**
+   * Id up to which Redis has released request ids. If Redis releases further ids, the intent must be read
+   * again.
+   */
   readonly runsReachId: bigint;
   /** Budget after the funding, in micro-USD. Undefined until the funding is committed. */
   readonly budgetMicros: number | undefined;
@@ -211,8 +214,8 @@ export class Communal {
   }
 
   /**
-   * Records a funding intent, or finds the same intent already recorded. @returns `reused` if the requestId
-   * stands for a different intent
+   * Records a funding intent, or finds the same intent already recorded.
+   * @returns `reused` if the requestId belongs to a different intent
    */
   recordFunding(actor: string, wanted: Funding): Promise<FundingIntent | 'reused' | 'withdrawn'> {
     const { gameId, requestId, amountMicros, reason } = wanted;
@@ -262,8 +265,8 @@ export class Communal {
   }
 
   /**
-   * Removes a refused intent and records that in the audit log. The intent is kept if the cell has another
-   * epoch by now, because another caller may have carried it out there.
+   * Removes a refused intent and records the refusal in the audit log. If the cell has another epoch by now,
+   * the intent is kept, because another call may have carried it out under that epoch.
    */
   async withdrawFunding(actor: string, intent: FundingIntent, refusal: string): Promise<void> {
     const { gameId, requestId, fundingId, amountMicros, reason } = intent;
@@ -305,8 +308,8 @@ export class Communal {
   }
 
   /**
-   * Records that Redis has confirmed a version. A rebuild puts a confirmed version in force again, even if
-   * its note was lost.
+   * Records that Redis has confirmed a version. A rebuild puts a confirmed version into force again, even if
+   * the note about it was lost.
    */
   async confirmRules(gameId: number, version: number): Promise<void> {
     await this.#sql`

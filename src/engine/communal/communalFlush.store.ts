@@ -41,17 +41,17 @@ export interface CommittedShare {
   readonly playerId: string;
   readonly amountMicros: number;
   readonly isTrigger: boolean;
-  /** Entry id of the spin whose answer notified the player. Null if the player is notified later. */
+  /** Entry id of the spin whose response notified the player. Null if the player is notified later. */
   readonly notifiedBy: bigint | null;
 }
 
-/** Data of communal progressives in a flush, all in the order of the outbox. */
+/** Data of communal progressives that a flush writes. All lists are in the order of the outbox. */
 export interface CommunalFlush {
   readonly changes: readonly PotChange[];
   readonly events: readonly CommittedEvent[];
   readonly shares: readonly CommittedShare[];
   readonly notified: readonly { readonly shareId: bigint; readonly spinId: bigint }[];
-  /** Sums of the communal progressives' shares by game and day. */
+  /** Shares that the events paid, summed by game and day. */
   readonly days: readonly {
     gameId: number;
     partnerId: number;
@@ -61,7 +61,10 @@ export interface CommunalFlush {
   }[];
 }
 
-/** Thrown when the outbox does not continue a pot from its committed state. Nothing was written. */
+/**
+ * Thrown when the first change of a pot in the outbox does not begin at the pot's committed state. Nothing
+ * was written.
+ */
 export class PotError extends Error {}
 
 /**
@@ -117,7 +120,7 @@ async function bookPot(
   changes: readonly PotChange[],
   events: readonly CommittedEvent[],
 ): Promise<void> {
-  // The common case takes a single statement.
+  // Changes that only come from spins are the common case, in which a single statement is enough.
   if (isOfSpinsOnly(gameId, changes, events) && (await bookSpins(tx, gameId, changes))) return;
   await bookChanges(tx, gameId, changes, events);
 }

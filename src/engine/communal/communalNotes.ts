@@ -43,8 +43,8 @@ export class CommunalNotes {
   }
 
   /**
-   * Collects the share at an offset of a batch. @param eventAt offset of the event's id and of the flag that
-   * the player triggered the event
+   * Collects the share at an offset of a batch.
+   * @param eventAt offset of the event's id, which is followed by the flag for the player who fired the event
    */
   share(batch: Buffer, at: number, eventAt: number, partnerId: number, playerId: string, day: string): void {
     this.#isEmpty = false;

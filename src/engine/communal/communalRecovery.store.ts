@@ -1,4 +1,4 @@
-/** SQL of communal progressives for a rebuild of Redis. */
+/** SQL with which a rebuild of Redis restores communal progressives. */
 import { type CommunalRules, RECENCY_MAX } from '../../domain/communal.js';
 import { entryCellSql } from '../../domain/entryId.js';
 import { writeAuditEntry } from '../../postgres/auditLog.js';
@@ -15,9 +15,14 @@ export interface RecoveredPot {
   readonly remembersPlayers: boolean;
   readonly progress: number;
   readonly budgetMicros: number;
-  /** Newest spin of each remembered player, as of the player checkpoint ({@link checkpointRecency}). */
+  /**
+   * Newest spin of each player in the recency set, as of the player checkpoint ({@link checkpointRecency}).
+   */
   readonly recent: readonly { readonly playerId: string; readonly spinId: bigint }[];
-  /** Id after which players who spin are remembered. Undefined if no player is remembered. */
+  /**
+   * Players with a spin after this entry id belong to the recency set. Undefined if the game has no recency
+   * set.
+   */
   readonly recencyFrom: bigint | undefined;
 }
 
@@ -29,10 +34,10 @@ export async function hasPots(sql: Sql, scope: PartnerScope): Promise<boolean> {
 }
 
 /**
- * Decides the rules that are recorded and not committed. It is part of the transaction that begins a recovery
- * or moves a partner, after which no call under way can put them in force. Rules that a caller was told are
- * in force hold in the next epoch, although Redis may have lost them. Rules that were never confirmed are
- * withdrawn, with an entry in the audit log.
+ * Decides on rules that are recorded and not committed. This is part of the transaction that begins a
+ * recovery or moves a partner, after which no call under way can put the rules into force. If a caller was
+ * told that rules are in force, they apply in the next epoch, even if Redis has lost them. Rules that were
+ * never confirmed are withdrawn, with an entry in the audit log.
  */
 export async function adoptRules(tx: Transaction, scope: PartnerScope, cursorId: bigint): Promise<void> {
   await withdrawUnconfirmed(tx, scope);
@@ -107,9 +112,9 @@ export async function potsOf(sql: Sql | Transaction, scope: PartnerScope): Promi
 }
 
 /**
- * Updates communal_recency from the ledger's entries, given as a range of ids for each cell. It is part of
- * the transaction of a player checkpoint. Only the newest players of a game are kept, because no community is
- * larger.
+ * Updates communal_recency from the ledger's entries, which are given as a range of ids for each cell. This
+ * is part of the transaction of a player checkpoint. Only the most recent players of a game are kept, as many
+ * as the largest community can have.
  */
 export async function checkpointRecency(
   tx: Transaction,
@@ -136,7 +141,9 @@ export async function checkpointRecency(
   await keepNewestPlayers(tx, 'communal_recency');
 }
 
-/** Removes players who can no longer be in any community, because enough players have spun after them. */
+/**
+ * Removes players who can no longer be in any community, because enough other players have spun after them.
+ */
 export async function keepNewestPlayers(
   tx: Transaction,
   table: 'communal_recency' | 'boundary_recency',

@@ -1,6 +1,7 @@
 /**
- * Carries out an operator's changes of a communal progressive: it records each in Postgres first and then
- * puts it in force in Redis. A funding happens once for each requestId, for ever (intents.ts).
+ * Carries out an operator's changes of a communal progressive. Each change is recorded in Postgres first and
+ * then put into force in Redis. A funding happens only once for each requestId, without a time limit
+ * (intents.ts).
  */
 
 import type { CommunalRules, PotState } from '../../domain/communal.js';
@@ -17,8 +18,8 @@ interface Done {
 }
 type Refusal = 'short' | 'overflow';
 /**
- * Result of a funding. `unconfirmed` means that it may or may not have happened; a repetition of the request
- * finds out.
+ * Result of a funding. `unconfirmed` means that it may or may not have happened; the result of a repeated
+ * request is certain.
  */
 export type Funded = Done | Refusal | 'reused' | 'unconfirmed';
 
@@ -30,8 +31,8 @@ const REFUSALS: IntendedRequest<FundingIntent, Done, Refusal>['refusals'] = {
   [SPIN_STATUS.shortBudget]: ['shortBudget', 'short'],
   [SPIN_STATUS.overflow]: ['overflow', 'overflow'],
   [SPIN_STATUS.outboxFull]: ['outboxFull', 'refused'],
-  // The pot is recorded in Postgres, but Redis does not have it: the cell is being rebuilt, or the pot's
-  // rules were never confirmed.
+  // The pot is recorded in Postgres, but Redis does not have it, because the cell is being rebuilt or the
+  // pot's rules were never confirmed.
   [SPIN_STATUS.noBlock]: [undefined, 'refused'],
 };
 
@@ -45,9 +46,9 @@ export class PotKeeper {
   }
 
   /**
-   * Puts rules in force. Rules that Redis refused are withdrawn. Rules whose result is unknown stay recorded:
-   * a call that is still under way puts them in force, or a rebuild or move of the cell withdraws them
-   * (communalRecovery.store.ts).
+   * Puts rules into force. Rules that Redis refused are withdrawn. Rules whose result is unknown stay
+   * recorded: a call that is still under way puts them into force, or a rebuild or move of the cell withdraws
+   * them (communalRecovery.store.ts).
    * @returns the state of the pot; undefined if Redis could not confirm it
    * @throws errors of Postgres, if nothing was done yet
    */

@@ -24,12 +24,15 @@ export class Cleanup extends PeriodicService {
     this.#events = events;
   }
 
-  /** Does not wait for the turn under way, because the cleanup may end after any of its commands. */
+  /**
+   * Does not wait for the turn under way, because an interruption after any command of the cleanup does no
+   * harm.
+   */
   override async stop(): Promise<void> {
     void super.stop();
   }
 
-  /** Starts the cleanup of a cell that was just taken over, without waiting for it. */
+  /** Starts the cleanup of a cell that this worker has just taken over, without waiting for it. */
   cleanSoon(cell: number): void {
     this.clean(cell).catch((error: unknown) => this.onTurnFailed(error));
   }

@@ -1,6 +1,6 @@
 /**
- * Keeps the number of spins and the sums wagered and paid of each game since its registration, for the
- * metrics of the cells that this worker owns.
+ * Keeps, for each game in the cells that this worker owns, the number of spins and the sums wagered and paid
+ * since its registration. The metrics show them.
  *
  * The totals of a cell are read from Postgres at the first request after the cell is taken over. From that
  * time on, each flush adds its part. If a flush does not begin where the totals end, because an earlier
@@ -68,7 +68,7 @@ export class CommittedTotals {
     this.#meanwhile = meanwhile;
     for (const { cell, cursor, games } of await this.#read(cells)) {
       const flushes = meanwhile.get(cell);
-      // The cell was released while its totals were being read.
+      // The worker lost the cell while the totals were being read.
       if (flushes === undefined) continue;
       const known: Known = {
         cursor,

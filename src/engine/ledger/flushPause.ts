@@ -1,26 +1,30 @@
 /**
- * Calculates the pause after each flush round. A pause gathers more rows for the next transaction, which
- * share its fixed costs: round trips, a disk sync, and the totals of games.
+ * Calculates the pause after each round of the flusher, which waits for entries and flushes them. During a
+ * pause, more rows gather for the next transaction. They share its fixed costs: round trips, a disk sync, and
+ * the totals of games.
  */
 
-/** A long round is followed by a longer pause, so many busy cells are flushed about every 0.4 s. */
+/**
+ * Pause as a multiple of the duration of a flush. With longer pauses after longer flushes, many busy cells
+ * are flushed about every 0.4 s.
+ */
 const PAUSE_SHARE = 2;
 const PAUSE_MAX_MS = 250;
 /**
- * A round with many games is followed by a longer pause, because each game has rows of totals, whatever its
+ * Additional pause for each game of a flush, in ms. Each game has rows of totals to write, whatever its
  * number of spins.
  */
 const PAUSE_MS_A_GAME = 0.25;
 /**
- * Share of the flush time to pause while answers wait for the commit. An answered client sends its next spin
- * at once. After the pause, those spins share a transaction with the ones that arrived during the flush;
- * without it, two groups of clients would take turns for ever.
+ * Pause as a fraction of the flush time, while responses wait for the commit. A client that gets its response
+ * sends its next spin at once. After the pause, these spins share a transaction with the spins that arrived
+ * during the flush. Without the pause, two groups of clients would take turns permanently.
  */
 const AWAITED_PAUSE_SHARE = 0.5;
 const AWAITED_PAUSE_MAX_MS = 10;
 
 export interface FlushRound {
-  /** Whether answers wait for the commit of this flush. */
+  /** Whether responses wait for the commit of this flush. */
   readonly isAwaited: boolean;
   /** Duration of the whole round, including the wait for entries, in ms. */
   readonly roundMs: number;
@@ -31,8 +35,8 @@ export interface FlushRound {
 }
 
 /**
- * Returns the pause before the next round, in ms, 0 or more. @param intervalMs time from the start of one
- * round to the start of the next while no answer waits
+ * Returns the pause before the next round, in ms, 0 or more.
+ * @param intervalMs time from the start of one round to the start of the next, if no response waits
  */
 export function pauseMs({ isAwaited, roundMs, flushMs, games }: FlushRound, intervalMs: number): number {
   if (isAwaited) return Math.min(AWAITED_PAUSE_SHARE * flushMs, AWAITED_PAUSE_MAX_MS);

@@ -42,9 +42,11 @@ import { type LargeWin, Transcoder } from './transcoder.js';
 import { TRIM_EVERY_MS, Trimmer } from './trimmer.js';
 
 export interface FlusherOptions {
-  /** Time from the start of one round to the start of the next while no answer waits for a commit, in ms. */
+  /**
+   * Time from the start of one round to the start of the next while no response waits for a commit, in ms.
+   */
   readonly intervalMs: number;
-  /** Whether an answer waits for every entry, as with `ACK=ledger`. */
+  /** Whether a response waits for every entry, as with `ACK=ledger`. */
   readonly isAwaited: boolean;
   readonly events: EventEmitter;
   /**
@@ -52,7 +54,7 @@ export interface FlusherOptions {
    * partner yet.
    */
   readonly largeWinThreshold: (partnerId: number) => number | undefined;
-  /** Makes the events of possible large wins. They are recorded in the transaction of their entries. */
+  /** Makes the events of possible large wins, which are recorded in the transaction of their entries. */
   readonly eventsOf: (wins: readonly LargeWin[]) => Promise<NewEvent[]>;
   /** Receives the request ids of committed entries. */
   readonly committedIds: CommittedRequestIds;
@@ -62,8 +64,8 @@ export interface FlusherOptions {
 const BLOCK_MS = 200;
 const RETRY_MS = 200;
 /**
- * Time for which a stop flushes the remaining entries, in ms. The rest of the stop's timeout is for the
- * transaction under way.
+ * Maximum time for which the flusher, when it is stopped, flushes the remaining entries, in ms. The rest of
+ * its stop timeout is for the transaction under way.
  */
 const FLUSH_AT_STOP_MS = 3000;
 const STOP_TIMEOUT_MS = 5000;
@@ -72,7 +74,7 @@ const STOP_TIMEOUT_MS = 5000;
 interface NodeLoop {
   isOver: boolean;
   readonly reader: OutboxReader;
-  /** Whether answers wait for a commit, so that the next flush follows soon. */
+  /** Whether responses wait for a commit, so that the next flush follows soon. */
   isAwaited: boolean;
   readonly trimmer: Trimmer;
   /** Duration of the last flush without the wait for entries, in ms. */
@@ -95,7 +97,7 @@ export class Flusher implements Service {
   readonly #partitions: Partitions;
   #stopping = false;
   #endLoops: (() => void) | undefined;
-  /** Error message of the newest flush. Undefined if the flush succeeded. */
+  /** Error message of the newest flush. Undefined if that flush succeeded. */
   #problem: string | undefined;
 
   /** Creates the flusher. @param openReader opens the reader for the outboxes of a node */
@@ -132,7 +134,8 @@ export class Flusher implements Service {
 
   /**
    * Starts to flush a cell, from the cursor of the lease.
-   * @param token the cell's token in Redis, for a cell that no front end deals from any more
+   * @param token token that the cell must have in Redis. It is given for a cell that no front end deals from
+   * any more
    */
   own(lease: CellLease, token?: string): void {
     const records = new Transcoder(this.#options.largeWinThreshold);
@@ -196,14 +199,14 @@ export class Flusher implements Service {
         await pause(RETRY_MS);
       }
       const pausedMs = pauseMs({ ...loop, roundMs: performance.now() - started }, this.#options.intervalMs);
-      // No pause while entries remain after a read: after an outage the backlog must shrink.
+      // No pause while entries remain after a read, because the backlog must shrink after an outage.
       if (pausedMs > 0 && !isMore && !this.#stopping) await pause(pausedMs);
     }
   }
 
   /**
-   * Reads the outboxes of all cells of a node once and flushes what it found.
-   * @param waitMs how long to wait for entries; 0 means no wait
+   * Reads the outboxes of all cells of a node once and flushes the entries that it found.
+   * @param waitMs maximum time to wait for entries, in ms; 0 means no wait
    * @returns whether more entries can be flushed at once
    */
   async #round(loop: NodeLoop, waitMs: number): Promise<boolean> {
@@ -214,7 +217,7 @@ export class Flusher implements Service {
     const cells = [...this.#owned.values()].filter(
       ({ store, notBefore }) => store.node === reader.node && notBefore <= now,
     );
-    // After a restart the two connections may lead to different servers for a moment.
+    // After a restart, the two connections to a node may lead to different servers for a moment.
     if (cells.length === 0 || !reader.isAtNode) {
       await pause(20);
       loop.wasEmpty = true;
@@ -238,13 +241,13 @@ export class Flusher implements Service {
     loop.flushMs = performance.now() - readAt;
     loop.games = portions.reduce((sum, { flush }) => sum + flush.totals.games.length, 0);
     loop.wasEmpty = read.cells.length === 0;
-    // This trim runs in the background. The next round waits for it before it reads.
+    // The trim runs in the background. The next round waits for it before it reads.
     if (loop.wasEmpty || trimmer.isDue(loop.isAwaited)) void trimmer.trim(cells);
-    // Entries that were left over are read again at once.
+    // Entries that did not fit into the transaction are read again at once.
     return read.isMore || areBooked.includes(false) || portions.some(({ isAll }) => !isAll);
   }
 
-  /** Prepares the next portion of a cell. Returns undefined if that failed. */
+  /** Prepares the next portion of a cell. Returns undefined if the preparation failed. */
   async #prepare(owned: OwnedCell, { batches, isOfEpoch }: CellRead): Promise<Portion | undefined> {
     const { lease } = owned;
     try {
@@ -292,7 +295,10 @@ export class Flusher implements Service {
     }
   }
 
-  /** Keeps the request ids of a commit, unless the cell was released meanwhile and nobody would use them. */
+  /**
+   * Keeps the request ids of a commit. If the cell was released meanwhile, they are dropped, because nobody
+   * would use them.
+   */
   #keepIds(owned: OwnedCell, { cursor: { from, to } }: CellFlush): void {
     const { cell } = owned.lease;
     if (this.#owned.get(cell) === owned)
@@ -356,7 +362,8 @@ export class Flusher implements Service {
       return;
     }
     if (error instanceof FencedError) {
-      // Either another worker owns the cell, or our own commit moved the cursor but its reply was lost.
+      // Either another worker owns the cell, or this worker's own commit moved the cursor but its reply was
+      // lost.
       await this.#readAgain(owned, error).catch((again: unknown) => this.#report(again, cell));
       return;
     }
@@ -380,7 +387,9 @@ export class Flusher implements Service {
     }
   }
 
-  /** Stops flushing under this lease. A newer lease of the same cell that arrived meanwhile stays in use. */
+  /**
+   * Stops flushing under this lease. A newer lease of the same cell that arrived meanwhile stays in force.
+   */
   #giveUp(owned: OwnedCell): void {
     const { cell } = owned.lease;
     if (this.#owned.get(cell) !== owned) return;

@@ -2,9 +2,10 @@
  * SQL of the ledger. Entries are written by COPY in the same transaction as the cursors of the cells, and
  * read back by entry id.
  *
- * Each entry names the one before it. Openings and spins of a player are numbered 1, 2, 3, …; an adjustment
- * has the number of the entry before it. Only each 64th entry of a player has an index entry, so that
- * committing a spin updates one index only. A page of history starts at such an entry (spinHistory.store.ts).
+ * Each entry of a player has the id of the player's previous entry. Openings and spins of a player are
+ * numbered 1, 2, 3, …; an adjustment has the number of the previous entry. Only each 64th entry of a player
+ * is indexed by player, so that committing a spin updates one index only. A page of history starts at such an
+ * entry (spinHistory.store.ts).
  */
 import type { GameType } from '../../domain/games/kindOfGame.js';
 import type { NewEvent } from '../../domain/webhook.js';
@@ -51,7 +52,7 @@ export interface CellFlush {
   readonly communal: CommunalFlush | undefined;
 }
 
-/** Totals that a flush adds to the other side of the double-entry books. */
+/** Totals that a flush adds. In the double-entry books they are the other side of the players' entries. */
 export interface FlushTotals {
   games: FlushedGameDay[];
   /** Totals of forced spins, which are excluded from the totals of their games. */
@@ -60,7 +61,7 @@ export interface FlushTotals {
   adjustments: AdjustmentDay[];
   /**
    * Progress of each game: the first index of this flush, the index after its last one, and the number of
-   * indices in between that were voided instead of dealt.
+   * indices of this range that were voided instead of dealt.
    */
   progress: { gameId: number; fromIndex: number; toIndex: number; voided: number }[];
   /** Ranges of voided indices in their order; `toIndex` is exclusive. */
@@ -82,9 +83,9 @@ export type FlushStep =
 
 /**
  * Commits the entries, totals, cursors and events of some cells in one transaction.
- * @param sql pipelined connection: the statements that nearly every flush needs take one round trip beside
- * BEGIN and COMMIT
- * @returns the number of webhook deliveries recorded, and whether answers wait for this commit ({@link
+ * @param sql pipelined connection: the statements that nearly every flush needs take one round trip in
+ * addition to BEGIN and COMMIT
+ * @returns the number of webhook deliveries recorded, and whether responses wait for this commit ({@link
  * NOTES}).
  * @throws FencedError where a cell has another owner; ProgressError; PotError; a unique violation where an
  * entry exists already. On an error nothing is written for any cell.
@@ -118,7 +119,7 @@ export async function bookEntries(
   });
 }
 
-/** Data that the functions in {@link NOTES} get about a flush. */
+/** Data about a flush that is passed to the functions in {@link NOTES}. */
 interface Booked {
   readonly flushes: readonly CellFlush[];
   readonly totals: FlushTotals;
@@ -127,8 +128,8 @@ interface Booked {
 }
 
 /**
- * Additional writes of a flush for each kind of game, beside rows and totals. Each function returns whether
- * answers wait for the commit.
+ * Writes of a flush that only some kinds of games need, in addition to rows and totals. Each function returns
+ * whether responses wait for the commit.
  */
 const NOTES: { readonly [T in GameType]: (tx: Transaction, booked: Booked) => Promise<boolean> } = {
   async slot(tx, { flushes, onFailpoint }) {
@@ -154,7 +155,7 @@ const NOTES: { readonly [T in GameType]: (tx: Transaction, booked: Booked) => Pr
   },
 };
 
-/** Concatenates the lists of all parts, member by member. */
+/** Concatenates, for each property, the lists of all parts. */
 function joined<Lists extends { readonly [Name in keyof Lists]: readonly unknown[] }>(
   parts: readonly Lists[],
 ): Lists {
@@ -200,8 +201,9 @@ async function addTotals(tx: Transaction, totals: FlushTotals): Promise<Readonly
 }
 
 /**
- * Moves the counters of games. @returns the raffles among the games: only a raffle has a finite pool, closes
- * with its last outcome, and binds request ids for ever
+ * Moves the counters of games forward.
+ * @returns the raffles among the games, which need more writes: only a raffle has a finite pool, closes with
+ * its last outcome, and binds request ids permanently
  */
 async function moveProgress(
   tx: Transaction,
@@ -238,8 +240,8 @@ async function addOpenings(tx: Transaction, openings: FlushTotals['openings']): 
 }
 
 /**
- * Timeout for locks while a partition is made, in ms. A partition that times out is tried again later, so
- * that queries waiting behind the lock can continue.
+ * Timeout for locks while a partition is made, in ms. Queries that wait behind the lock can then continue,
+ * and the partition is tried again later.
  */
 const PARTITION_LOCK_TIMEOUT_MS = 2000;
 
@@ -271,8 +273,8 @@ export async function ensurePartition(
     const [found] =
       await tx`SELECT 1 FROM pg_class WHERE relname = ${name} AND relnamespace = 'public'::regnamespace`;
     if (found !== undefined) return;
-    // The table is attached instead of created as a partition, because creation would wait for every reader
-    // of the ledger, and every writer would wait behind it.
+    // The table is created alone and then attached as a partition. Creating it as a partition would wait for
+    // every reader of the ledger, and every writer would wait behind that statement.
     await tx`CREATE TABLE ${raw(name)} (LIKE ledger INCLUDING ALL)`;
     await tx`
       ALTER TABLE ledger ATTACH PARTITION ${raw(name)}

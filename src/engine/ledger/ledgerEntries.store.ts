@@ -19,11 +19,15 @@ export class LedgerEntries {
     return this.#byId.find(entryId);
   }
 
-  /** Finds the entry of a raffle ticket that was sold under a requestId. Undefined if no ticket was. */
+  /**
+   * Finds the entry of a raffle ticket that was sold under a requestId. Undefined if no ticket was sold under
+   * it.
+   */
   async findTicket(gameId: number, requestId: string): Promise<LedgerEntry | undefined> {
     const [row] = await this.#sql<{ entry_id: bigint }[]>`
       SELECT entry_id FROM ticket_requests WHERE game_id = ${gameId} AND request_id = ${requestId}`;
-    // A separate statement: with a known id, Postgres reads only the partition of its day.
+    // The entry is read by a separate statement, because with a known id Postgres reads only the partition of
+    // its day.
     return row === undefined ? undefined : this.find(row.entry_id);
   }
 

@@ -1,6 +1,6 @@
 /**
- * Row of the ledger in SQL and in COPY. It is derived from the ledger's columns (domain/ledgerColumns.ts)
- * when the module is loaded.
+ * The row of the ledger in SQL and in COPY format. Both are derived from the list of the ledger's columns
+ * (domain/ledgerColumns.ts) when the module is loaded.
  */
 import {
   type EntryRow,
@@ -16,8 +16,9 @@ import type { CopyRow } from '../../postgres/copy.js';
 import { safe } from '../../postgres/statements.js';
 
 /**
- * Lists columns for a SELECT. @param alias alias of the table, needed where another table of the statement
- * has columns of the same names
+ * Lists columns for a SELECT.
+ * @param alias alias of the ledger's table, needed if another table of the statement has columns of the same
+ * names
  */
 export const columnsSql = (members: readonly LedgerMember[], alias = ''): string =>
   members.map((member) => `${alias && `${alias}.`}${LEDGER_COLUMNS[member].name}`).join(', ');
@@ -27,7 +28,7 @@ const MEMBERS = LEDGER_MEMBERS.map(([member]) => member);
 /** Lists all columns in the order of the table. */
 export const allColumnsSql = (alias = ''): string => columnsSql(MEMBERS, alias);
 
-/** Returns the field numbers of members in a COPY row that has them in this order. */
+/** Returns the field numbers of some columns in a COPY row that has these columns in the given order. */
 export const fieldsOf = <M extends string>(
   members: readonly M[],
   from = 0,
@@ -49,7 +50,7 @@ function readerOf({ type, value }: LedgerColumn): (row: CopyRow, field: number) 
 }
 
 /**
- * Makes a function that reads the values of a COPY row that begins with these members. The function is made
+ * Makes a function that reads the values of a COPY row that begins with these columns. The function is made
  * only once, because a rebuild of Redis reads millions of rows.
  */
 export function rowReader<M extends LedgerMember>(
@@ -67,8 +68,9 @@ export function rowReader<M extends LedgerMember>(
 }
 
 /**
- * Converts a query's row to a ledger row. @param toNumber converts a BigInt to a number; the default throws
- * RangeError if it is not a safe integer
+ * Converts a row of a query's result to a ledger row.
+ * @param toNumber converts a BigInt to a number; the default throws RangeError if the BigInt is not a safe
+ * integer
  */
 export const ledgerRowOf = (row: EntryRow, toNumber: (value: bigint) => number = safe): LedgerRow =>
   Object.fromEntries(
@@ -94,7 +96,9 @@ type FixedMember = {
   [M in LedgerMember]: (typeof LEDGER_COLUMNS)[M] extends { type: 'text' } | { isNullable: true } ? never : M;
 }[LedgerMember];
 
-/** Columns that have a fixed position in every row. The other columns follow, each with its length. */
+/**
+ * Columns that have a fixed position in every row. The variable-length columns follow, each with its length.
+ */
 export const FIXED_MEMBERS = LEDGER_MEMBERS.filter(
   ([, { type, isNullable }]) => type !== 'text' && isNullable !== true,
 ).map(([member]) => member as FixedMember);
@@ -108,7 +112,7 @@ interface FieldPlace {
 
 let end = 2;
 
-/** Offset and size of each fixed member in a row of COPY's binary format (big endian), in bytes. */
+/** Offset and size of each fixed column in a row of COPY's binary format (big endian), in bytes. */
 export const ROW = Object.fromEntries(
   FIXED_MEMBERS.map((member): [FixedMember, FieldPlace] => {
     const [at, bytes] = [end + LENGTH_BYTES, BYTES_OF[LEDGER_COLUMNS[member].type]];
@@ -126,22 +130,22 @@ for (const { at, bytes } of Object.values(ROW)) ROW_TEMPLATE.writeInt32BE(bytes,
 const KEPT_BYTES_MAX = 1_048_576;
 
 /**
- * Builds the rows that `bookEntries` copies. Each row is begun first, its fixed members are written in place,
- * and its other columns follow in their order.
+ * Builds the rows that `bookEntries` copies. For each row, the caller begins the row, writes its fixed
+ * columns at their offsets, and appends the other columns in their order.
  */
 export class CopyWriter {
   buffer = Buffer.allocUnsafe(16_384);
   #at = 0;
 
   reset(): void {
-    // A buffer that a backlog has enlarged is dropped, because there is a writer for each cell.
+    // There is a writer for each cell, so a buffer that a backlog has enlarged is dropped.
     if (this.buffer.length > KEPT_BYTES_MAX) this.buffer = Buffer.allocUnsafe(KEPT_BYTES_MAX);
     this.#at = 0;
   }
 
   /**
-   * Begins a row with room for `textBytes` bytes of texts. Returns the offset of the row in {@link buffer},
-   * to which the offsets in {@link ROW} are added.
+   * Begins a row with room for `textBytes` bytes of texts. Returns the offset of the row in {@link buffer}.
+   * The offsets in {@link ROW} are relative to it.
    */
   begin(textBytes: number): number {
     this.#reserve(ROW_TEMPLATE.length + LENGTHS_BYTES + textBytes);
@@ -156,7 +160,7 @@ export class CopyWriter {
     this.buffer.writeInt32BE(isNull ? -1 : end - start, this.#at);
     this.#at += LENGTH_BYTES;
     if (isNull) return;
-    // The loop copies byte by byte, because copying a part of a buffer would create a view of it first.
+    // The loop copies byte by byte, because Buffer.copy would first create a view of the range.
     const { buffer } = this;
     for (let at = start; at < end; at++) buffer[this.#at++] = source[at]!;
   }

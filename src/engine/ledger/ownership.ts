@@ -6,9 +6,9 @@
  *     └──────────────────┴────────────────────────────────────────────────────────┘ in Redis since then
  *
  * One loop renews the leases, takes free cells, and checks whether Redis still has each cell as it was
- * prepared. The active workers share the cells: each takes its share, to within one cell, and releases cells
- * beyond it. A cell that stays free for a while may be taken by any worker, because the worker whose share it
- * is may be unable to prepare it.
+ * prepared. The active workers divide the cells equally: each takes its share, to within one cell, and
+ * releases the cells beyond its share. A cell that stays free for a while may be taken by any worker, because
+ * the worker whose share it belongs to may be unable to prepare it.
  *
  * Preparing a cell may take long (a rebuild); its lease is renewed meanwhile. If it fails repeatedly, the
  * back-off grows each time, so that a rebuild that can't succeed leaves few epochs and audit entries behind.
@@ -30,16 +30,16 @@ import type { EventEmitter } from '../processEvents.js';
 import type { Obstacles } from '../recovery/obstacles.store.js';
 
 export interface OwnershipOptions {
-  /** Prepares a leased cell and returns the lease as it is afterwards. */
+  /** Prepares a leased cell and returns its lease, which the preparation may have changed. */
   readonly prepare: (lease: CellLease) => Promise<CellLease>;
   /**
-   * Returns the reason if an error of `prepare` needs a decision by an operator. Undefined means that the
-   * cell is tried again until it succeeds.
+   * Returns a reason if an error of `prepare` needs a decision by an operator. If the result is undefined,
+   * the preparation is repeated until it succeeds.
    */
   readonly refusal: (error: unknown) => string | undefined;
   /**
-   * Returns whether an error of `prepare` was harmless and is announced already, so that the cell is tried
-   * again at the next turn.
+   * Returns whether an error of `prepare` was harmless and is already announced, so that the preparation is
+   * repeated at the next turn.
    */
   readonly isPassing: (error: unknown) => boolean;
   readonly events: EventEmitter;
@@ -57,12 +57,15 @@ const LEASE_MS = 3000;
 const TURN_MS = 750;
 const PREPARED_WITHIN_MS = 3000;
 /**
- * Back-off after the second failed preparation of a cell in a row, in ms. It doubles with each further
- * failure.
+ * Back-off after the second consecutive failure to prepare a cell, in ms. The back-off doubles with each
+ * further failure.
  */
 const BACKOFF_MIN_MS = 1000;
 const BACKOFF_MAX_MS = 60_000;
-/** A cell that is free for UNCLAIMED_MS is taken beyond the share, and is then kept for KEPT_MS. */
+/**
+ * A cell that has been free for UNCLAIMED_MS is taken by any worker, even beyond its share. The worker then
+ * keeps the cell for at least KEPT_MS.
+ */
 const UNCLAIMED_MS = 4000;
 const KEPT_MS = 60_000;
 
@@ -79,14 +82,14 @@ export class Ownership extends PeriodicService {
   readonly #held = new Map<number, Held>();
   readonly #preparing = new Set<Promise<void>>();
   /**
-   * Cells whose preparation failed: number of failures in a row, and time of the next attempt
-   * (performance.now()).
+   * Cells whose preparation failed: number of consecutive failures, and time of the next attempt, on the
+   * scale of performance.now().
    */
   readonly #failed = new Map<number, { times: number; notBefore: number }>();
   #unableSince: number | undefined;
-  /** Time since when there are cells that no worker takes. */
+  /** Time since which there are cells that no worker takes. */
   #unclaimedSince: number | undefined;
-  /** Time until which this worker releases no surplus cells. */
+  /** Time until which this worker releases no cells beyond its share. */
   #keepsUntil = 0;
 
   constructor(sql: Sql, options: OwnershipOptions) {
@@ -96,8 +99,8 @@ export class Ownership extends PeriodicService {
   }
 
   /**
-   * Takes free cells, and continues in the background. Cells that take long to prepare may not be ready when
-   * this resolves.
+   * Takes free cells and prepares them in the background. Cells that take long to prepare may not be ready
+   * when the promise resolves.
    */
   override async start(): Promise<void> {
     await this.takeTurn();
@@ -133,7 +136,10 @@ export class Ownership extends PeriodicService {
     this.hurry();
   }
 
-  /** Waits for preparations under way, up to a timeout. The next owner of the cells begins them anew. */
+  /**
+   * Waits for the preparations under way, up to a timeout. A preparation that is not finished by then is
+   * begun anew by the cell's next owner.
+   */
   async #prepared(): Promise<void> {
     await withTimeout(Promise.all(this.#preparing), PREPARED_WITHIN_MS).catch((error: unknown) => {
       if (!(error instanceof TimeoutError)) throw error;
@@ -153,7 +159,8 @@ export class Ownership extends PeriodicService {
     const cellsMax = this.#room(share, division.free - resting.length);
     if (cellsMax === 0) return;
     for (const lease of await acquireCells(this.#sql, this.owner, LEASE_MS, cellsMax, resting)) {
-      // This worker owned the cell until the lease expired, so its state of the cell is no longer valid.
+      // This worker owned the cell until the lease expired, so the worker's state of the cell is no longer
+      // valid.
       const before = this.#held.get(lease.cell);
       if (before !== undefined) this.#drop(before);
       const held: Held = { lease, isReady: false };
@@ -164,8 +171,8 @@ export class Ownership extends PeriodicService {
   }
 
   /**
-   * Renews the leases. A worker that can write no cell does not take part in the division of cells; its
-   * result has neither `division` nor `obstacles`.
+   * Renews the leases. A worker that can write no cell does not take part in the division of cells; in this
+   * case the result has neither `division` nor `obstacles`.
    */
   async #renew(): Promise<{
     readonly kept: readonly number[];
@@ -188,8 +195,8 @@ export class Ownership extends PeriodicService {
   }
 
   /**
-   * Returns how many cells may be taken now. @param free cells without an owner, except those that back off
-   * here
+   * Returns how many cells may be taken now.
+   * @param free cells without an owner, except the cells for which this worker has a back-off
    */
   #room(share: number, free: number): number {
     const room = share - this.#held.size;
@@ -220,7 +227,7 @@ export class Ownership extends PeriodicService {
     if (this.#options.isAble()) this.#unableSince = undefined;
     else this.#unableSince ??= performance.now();
     if (this.#unableSince !== undefined) {
-      // Another worker may be able to reach Redis.
+      // The cells are released after a while, because another worker may be able to reach Redis.
       if (performance.now() - this.#unableSince > LEASE_MS) {
         await Promise.all(ready.map((held) => this.#release(held)));
       }
@@ -259,8 +266,8 @@ export class Ownership extends PeriodicService {
 
   #rest(cell: number): void {
     const times = (this.#failed.get(cell)?.times ?? 0) + 1;
-    // A cell that failed once is tried again at once, because most often a store was unreachable only for a
-    // moment.
+    // A cell whose preparation failed once is tried again at once, because most often a store was unreachable
+    // only for a moment.
     const backoffMs = times === 1 ? 0 : Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** (times - 2));
     this.#failed.set(cell, { times, notBefore: performance.now() + backoffMs });
   }
@@ -273,8 +280,8 @@ export class Ownership extends PeriodicService {
   }
 
   /**
-   * Releases a cell at once. If that fails, the lease expires, because only the leases of held cells are
-   * renewed.
+   * Releases a cell at once. If the release fails, the lease expires, because only the leases of held cells
+   * are renewed.
    */
   async #release(held: Held): Promise<void> {
     this.#drop(held);
@@ -284,7 +291,7 @@ export class Ownership extends PeriodicService {
 
 /**
  * Returns this worker's share of the cells. All workers have the same share; if a remainder is left, the
- * earliest workers get one more.
+ * workers that started first get one more.
  */
 const shareOf = ({ cells, workers, earlier }: Division): number =>
   Math.floor(cells / workers) + (earlier < cells % workers ? 1 : 0);

@@ -1,5 +1,5 @@
 /**
- * Creates the partitions of the ledger, one for each UTC day. They are made days ahead, so that no flush
+ * Creates the partitions of the ledger, one for each UTC day. They are made days in advance, so that no flush
  * waits for a lock of the ledger.
  */
 
@@ -11,8 +11,8 @@ import type { EventEmitter } from '../processEvents.js';
 import { ensurePartition, partitionDays } from './ledger.store.js';
 
 /**
- * Number of days for which partitions are made in advance. A ledger that is locked for a shorter time delays
- * no flush.
+ * Number of days for which partitions are made in advance. If other sessions lock the ledger for less than
+ * this time, no flush is delayed.
  */
 const DAYS_AHEAD = 4;
 const TURN_MS = 10_000;
@@ -76,7 +76,7 @@ export class PartitionMaker extends PeriodicService {
     }
   }
 
-  /** Counts the consecutive next days that have a partition. */
+  /** Counts the consecutive days, from tomorrow on, that have a partition. */
   async #look(days: readonly number[]): Promise<void> {
     if (this.isStopped) return;
     const [, ...next] = days;

@@ -26,25 +26,28 @@ const LARGE_WINS_MAX = 64;
 /** A cell that this worker flushes. */
 export interface OwnedCell {
   readonly lease: CellLease;
-  /** Token that the cell must have in Redis. Undefined means the token that front ends deal with. */
+  /** Token that the cell must have in Redis. Undefined means the same token that front ends deal with. */
   readonly token: string | undefined;
   readonly store: CellStore;
   readonly records: Transcoder;
   /** Id of the cell's newest committed entry. */
   cursor: bigint;
   /**
-   * Totals of committed entries that are neither trimmed nor noted in Redis yet. `true` means that the totals
-   * must be read first.
+   * Totals of the committed entries that are still to be trimmed or to be noted in Redis. `true` means that
+   * the totals must be read first.
    */
   untrimmed: Totals | true | undefined;
   notBefore: number;
   /** Whether the previous flush failed because Postgres refused its data. */
   hasDataFault: boolean;
-  /** Whether a flush together with other cells failed. The cell is flushed alone until that has succeeded. */
+  /**
+   * Whether a flush of this cell together with other cells failed. The cell is flushed alone until such a
+   * flush has succeeded.
+   */
   isAlone: boolean;
 }
 
-/** Returns a cell that is flushed from the lease's cursor on. */
+/** Returns the state of a cell that is flushed from the lease's cursor on. */
 export const newlyOwned = (
   lease: CellLease,
   token: string | undefined,
@@ -71,8 +74,8 @@ export const positionOf = ({ lease, cursor, token }: OwnedCell): OutboxPosition 
 });
 
 /**
- * Thrown when the outbox that was read does not belong to the epoch of the lease, because Redis has other
- * data by now. Nothing was written.
+ * Thrown when the outbox that was read does not belong to the epoch of the lease, because the data in Redis
+ * was replaced in the meantime. Nothing was written.
  */
 export class EpochChangedError extends Error {
   constructor(cell: number) {
@@ -88,15 +91,15 @@ export interface Portion {
   readonly days: ReadonlySet<string>;
   /** Time of the oldest entry, in milliseconds since the epoch. */
   readonly oldestMs: number;
-  /** Entries and bytes added to the outbox up to the newest entry, over its whole life. */
+  /** Entries and bytes that were added to the outbox up to the newest entry, since the cell was created. */
   readonly addedBytesAndEntries: Totals;
   /** Whether the portion has all entries that were read. */
   readonly isAll: boolean;
 }
 
 /**
- * Takes the first batches, or all of them if they fit. The rows are views that are valid until the next
- * portion of the cell.
+ * Takes the first batches of the outbox, or all of them if they fit into one transaction. The rows are views
+ * that are valid until the next portion of the cell.
  * @param eventsOf makes the events of possible large wins
  * @throws ProgressError, RangeError as {@link Transcoder.add}
  */
@@ -143,8 +146,8 @@ export async function takePortion(
 }
 
 /**
- * Groups portions into transactions. Portions of different cells share a transaction while they fit; cells
- * marked `isAlone` get one of their own.
+ * Groups portions into transactions. Portions of different cells share a transaction while they fit. A cell
+ * that is marked `isAlone` gets a transaction of its own.
  */
 export function transactionsOf(portions: readonly Portion[]): Portion[][] {
   const transactions: Portion[][] = [];

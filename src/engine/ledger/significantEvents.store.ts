@@ -25,19 +25,25 @@ export interface EventsWanted {
   readonly partnerId: number | undefined;
 }
 
-/** Position of a reader: the newest audit entry and the newest large win that it has. */
+/**
+ * Position up to which a reader has the events: the newest audit entry and the newest large win that it has
+ * read.
+ */
 export interface EventPlace {
   readonly auditId: bigint;
   readonly winId: bigint;
 }
 
 /**
- * Upper bound of the duration of a transaction, in ms. An entry's time is the start of its transaction, but
- * its number is assigned when the entry is written.
+ * Maximum duration of a transaction, in ms. An entry's time is the start of its transaction, but its number
+ * is assigned when the entry is written.
  */
 const SLACK_MS = 600_000;
 
-/** SQL for the partner that an audit entry's subject belongs to. Null if it belongs to no partner. */
+/**
+ * SQL for the partner that the subject of an audit entry belongs to. Null if the subject belongs to no
+ * partner.
+ */
 const PARTNER_OF_SUBJECT = raw(`(
   SELECT CASE WHEN subject !~ '^[a-z-]+:[0-9]{1,9}(:|$)' THEN NULL
     WHEN kind IN ('partner', 'settlement', 'player') THEN id
@@ -78,7 +84,7 @@ export class SignificantEvents {
 
   /**
    * Reads events after a position, oldest first. The audit log is read in the order of its numbers, which is
-   * the order of its commits, so no event can appear later before one that was returned.
+   * the order of its commits, so no event can later appear before an event that was already returned.
    * @returns `next` is undefined if there are no more events now
    */
   async page(

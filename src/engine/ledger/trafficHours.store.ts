@@ -1,7 +1,7 @@
 /**
  * SQL that counts the traffic of each hour, for charts. Flushes write daily totals only; an hour's traffic is
- * the growth of a partner's daily totals in that hour. So flushes have no extra cost, and the result is
- * accurate to within the time between two turns. A late commit counts in the hour of the commit.
+ * the growth of a partner's daily totals in that hour. Flushes thus have no additional cost, and the result
+ * is accurate to within the time between two counts. A late commit counts in the hour of the commit.
  */
 
 import type { Sql } from '../../postgres/connection.js';

@@ -19,7 +19,8 @@ import { CopyWriter, FIXED_MEMBERS, ROW } from './ledgerRow.store.js';
 const COLON = 0x3a;
 const ZERO = 0x30;
 /**
- * Limit at which a sum is moved into a BigInt, before one more amount could exceed the safe integer range.
+ * Size of a sum at which it is moved into a BigInt, because one more amount could exceed the range of safe
+ * integers.
  */
 const SUM_MAX = 4_000_000_000_000_000;
 
@@ -48,7 +49,7 @@ export interface LargeWin {
   readonly requestId: string | null;
   readonly outcomeCode: number;
   readonly outcomeIndex: number;
-  /** Whether a tester chose the outcome of the winning spin. */
+  /** Whether a tester forced the outcome of the winning spin. */
   readonly isForced?: true;
   /**
    * Present if the win ends a blackjack round. `dealId` is missing if the round's deal was committed in an
@@ -84,7 +85,7 @@ export class Transcoder {
   #rotations: FlushTotals['rotations'][number][] = [];
   #dayNumber = -1;
   #day = '';
-  /** Request keys of the current stream entry; `#keyAt` is the offset of the next key. */
+  /** Keys of the requestIds in the current stream entry; `#keyAt` is the offset of the next key. */
   #keys: Buffer = NO_KEYS;
   #keyAt = 0;
   readonly communal = new CommunalNotes();
@@ -97,7 +98,9 @@ export class Transcoder {
   newestId = 0n;
   /** Time of the oldest record since the last reset, in milliseconds since the epoch. */
   oldestMs = 0;
-  /** Large wins among the records. It also has every win of a partner whose threshold is not known yet. */
+  /**
+   * Large wins among the records. The list also has every win of a partner whose threshold is not known yet.
+   */
   largeWins: LargeWin[] = [];
   /** Entries of blackjack rounds among the records. */
   rounds: RoundEntry[] = [];
@@ -105,8 +108,9 @@ export class Transcoder {
   readonly requestIds = new RequestPairs();
 
   /**
-   * Creates the transcoder. @param largeWinThreshold returns the threshold in micro-USD. It is called once
-   * per game and flush, so that a spin costs only a comparison
+   * Creates the transcoder.
+   * @param largeWinThreshold returns the threshold in micro-USD. It is called once per game and flush, so
+   * that the check of a spin takes only a comparison
    */
   constructor(largeWinThreshold: (partnerId: number) => number | undefined) {
     this.#largeWinThreshold = largeWinThreshold;
@@ -134,8 +138,8 @@ export class Transcoder {
   }
 
   /**
-   * Takes in the records of one stream entry.
-   * @param requestKeys keys of the spins' requestIds in order; if empty, the transcoder derives them
+   * Converts the records of one stream entry to rows and sums.
+   * @param requestKeys keys of the spins' requestIds in order; if empty, the transcoder derives the keys
    * @throws ProgressError where a game's indices are not consecutive; RangeError where a record is of an
    * unknown kind, or the number of keys differs from the number of requestIds.
    */
@@ -156,7 +160,7 @@ export class Transcoder {
       this.entries++;
     }
     this.newestId = readId(batch, last + OUTBOX.id);
-    // Drop the keys, because they are a view that would keep everything read with them in memory.
+    // Drop the keys, because they are a view that would keep the whole read in memory.
     this.#keys = NO_KEYS;
     if (this.#keyAt !== requestKeys.length)
       throw new RangeError('The outbox has more request keys than request ids');
@@ -255,7 +259,7 @@ export class Transcoder {
   }
 
   /**
-   * Collects an entry of a blackjack round. Such entries are few, because a round's answer waits for the
+   * Collects an entry of a blackjack round. Such entries are few, because a response of a round waits for the
    * flush.
    */
   #round(
@@ -335,8 +339,8 @@ export class Transcoder {
   }
 
   /**
-   * Adds to a partner's sum of adjustments of the day. Adjustments are few, and a single one may be as large
-   * as the safe range, so the sum is a BigInt.
+   * Adds an amount to a partner's sum of adjustments of the day. The sum is a BigInt, because a single
+   * adjustment may be as large as the safe range. Adjustments are few, so this costs little.
    */
   #adjusted(partnerId: number, amount: number): void {
     const sum = this.#adjustments.find((each) => each.partnerId === partnerId && each.day === this.#day);
@@ -349,7 +353,8 @@ export class Transcoder {
   }
 
   /**
-   * Moves the progress of a game: its outcomes from `index` up to `toIndex` (exclusive) are dealt or voided.
+   * Moves the progress of a game forward: its outcomes from `index` up to `toIndex` (exclusive) are dealt or
+   * voided.
    */
   #advance(gameId: number, index: number, toIndex: number): void {
     const progress = this.#progress.get(gameId);

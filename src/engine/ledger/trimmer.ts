@@ -7,8 +7,8 @@ import type { RedisNodes } from '../redis/nodes.js';
 import type { OwnedCell } from './portion.js';
 
 /**
- * Minimum time between two trims while answers wait for commits, in ms. Flushes then follow within
- * milliseconds and share a trim, because Redis syncs each trim to disk and spins wait for that sync.
+ * Minimum time between two trims while responses wait for commits, in ms. Flushes then follow each other
+ * within milliseconds and share a trim, because Redis syncs each trim to disk and spins wait for that sync.
  */
 export const TRIM_EVERY_MS = 25;
 
@@ -33,14 +33,17 @@ export class Trimmer {
   }
 
   /**
-   * Returns whether a trim is due. @param isAwaited whether answers wait for commits, so that not each flush
-   * is followed by a trim
+   * Returns whether a trim is due.
+   * @param isAwaited whether responses wait for commits, so that only some flushes are followed by a trim
    */
   isDue(isAwaited: boolean): boolean {
     return !isAwaited || performance.now() - this.#begunAt >= TRIM_EVERY_MS;
   }
 
-  /** Trims the untrimmed cells among the given ones, after the trim that is under way. It never rejects. */
+  /**
+   * Trims those of the given cells that have committed entries in their outbox, after the trim that is under
+   * way. The promise never rejects.
+   */
   trim(cells: readonly OwnedCell[]): Promise<void> {
     this.#begunAt = performance.now();
     this.#running = this.#running.then(async () => {
@@ -57,7 +60,7 @@ export class Trimmer {
     try {
       const totals = untrimmed === true ? await store.totalsAt(cursor) : untrimmed;
       // The trim comes first, because a Redis that is out of memory accepts no other write until entries are
-      // removed. Both commands go in one write, so Redis syncs once.
+      // removed. Both commands are sent in one write, so Redis syncs once.
       await this.#together(
         [
           () => store.trimOutbox(cursor).then(() => onFailpoint('flush.trimmed')),

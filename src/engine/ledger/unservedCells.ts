@@ -1,12 +1,12 @@
 /**
- * Lists the cells that need an operator's attention: those whose ledger this worker has halted, and those it
- * was recently refused.
+ * Lists the cells that need an operator's attention: cells whose ledger this worker has halted, and cells
+ * that this worker was recently refused.
  */
 import type { EventEmitter } from '../processEvents.js';
 
 /**
- * Time for which a refusal counts, in ms. A refused cell is retried more often than this, so a cell without a
- * recent refusal is served by another worker.
+ * Time for which a refusal of a cell counts, in ms. A refused cell is retried more often than this, so a cell
+ * without a recent refusal is served by another worker.
  */
 const LATELY_MS = 10_000;
 

@@ -25,7 +25,7 @@ export class PoolMaker implements BlockMaker {
   /**
    * Creates the block maker of a raffle.
    * @param sealer file of the worker that seals a pool
-   * @param isOpen whether the pool was already opened, to the catalog's knowledge
+   * @param isOpen whether the pool was already opened, as far as the catalog knows
    */
   constructor(sql: Sql, pool: Piscina, sealer: string, order: PoolOrder, isOpen: boolean) {
     this.#sql = sql;

@@ -2,12 +2,13 @@
  * Carries out the voids of raffles in the cells that this worker owns.
  *
  *   voided (Postgres) ──> ended (Redis sells no ticket any more) ──> committed (the ledger has all tickets)
- *     ──> closed ──> refunded piece by piece (an adjustment for each ticket, committed before the next piece)
+ *     ──> closed ──> refunded group by group (an adjustment for each ticket, committed before the next group)
  *     ──> done
  *
- * The sale ends in Redis, so that no front end can sell another ticket, however late it learns of the void. A
- * void that was interrupted, or whose partner is in another cell by now, continues where it was. Each step
- * can be repeated, because a refund is an adjustment whose requestId is derived from its ticket.
+ * The sale ends in Redis, so that no front end can sell another ticket, however late it learns of the void.
+ * If a void was interrupted, or its partner has moved to another cell, it continues at the step where it
+ * stopped. Each step can be repeated, because a refund is an adjustment whose requestId is derived from its
+ * ticket.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { refundRequestId } from '../../domain/refund.js';
@@ -35,7 +36,7 @@ import {
 export interface RaffleVoidsOptions {
   readonly sql: Sql;
   readonly nodes: Pick<RedisNodes, 'cell'>;
-  /** Makes adjustments; it answers once the ledger has the adjustment. */
+  /** Makes adjustments. Each promise resolves once the ledger has the adjustment. */
   readonly adjuster: Pick<Adjuster, 'adjust'>;
   readonly spinIds: SpinIds;
   readonly events: EventEmitter;
@@ -43,15 +44,17 @@ export interface RaffleVoidsOptions {
 }
 
 const TURN_MS = 2000;
-/** Maximum number of raffles in one turn. Each gets one piece of refunds. */
+/** Maximum number of raffles in one turn. For each of them, one group of tickets is refunded. */
 const RAFFLES_MAX = 32;
 const PIECE_TICKETS = 200;
-/** Maximum number of refunds under way. It leaves slots of the adjustment operation to operators. */
+/** Maximum number of concurrent refunds. Slots of the adjustment operation remain free for operators. */
 const AT_ONCE = 16;
-/** Time to wait for the ledger, in ms, before the other raffles have their turn. */
+/**
+ * Maximum time to wait for the ledger in a raffle's turn, in ms, before the other raffles have their turns.
+ */
 const BOOKED_WITHIN_MS = 5000;
 const LOOK_MS = 20;
-/** Back-off after a failed step, in ms. It doubles with each further failure in a row. */
+/** Back-off after a failed step, in ms. The back-off doubles with each further consecutive failure. */
 const BACKOFF_MIN_MS = 500;
 const BACKOFF_MAX_MS = 30_000;
 
@@ -113,7 +116,7 @@ export class RaffleVoids extends OwnedWork {
     onFailpoint('void.closed');
   }
 
-  /** Refunds some tickets, or ends the void if no ticket is left. */
+  /** Refunds the next group of tickets, or ends the void if no ticket is left. */
   async #refundPiece(raffle: VoidedRaffle): Promise<void> {
     const { sql, onFailpoint } = this.#options;
     const { gameId } = raffle;
@@ -131,8 +134,8 @@ export class RaffleVoids extends OwnedWork {
   }
 
   /**
-   * Refunds all tickets of a piece. @throws Error if a refund was refused or its result is unknown; the piece
-   * is repeated later
+   * Refunds all tickets of a group.
+   * @throws Error if a refund was refused or its result is unknown; the group is repeated later
    */
   async #refundAll(raffle: VoidedRaffle, tickets: readonly CommittedTicket[]): Promise<void> {
     const { gameId } = raffle;
@@ -140,7 +143,8 @@ export class RaffleVoids extends OwnedWork {
     let undone: string | undefined;
     const inTurn = async (): Promise<void> => {
       for (let ticket = left.pop(); ticket !== undefined; ticket = left.pop()) {
-        // After one failed refund the others would probably fail too, and each attempt is in the audit log.
+        // After one failed refund the other refunds would probably fail too, and each attempt adds an entry
+        // to the audit log.
         if (undone !== undefined || this.isStopped) return;
         undone = await this.#refund(raffle, ticket);
       }

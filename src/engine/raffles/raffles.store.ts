@@ -28,8 +28,8 @@ export async function openRaffle(sql: Sql, gameId: number): Promise<void> {
 }
 
 /**
- * Closes raffles whose last tickets are committed in this transaction. A raffle that was voided meanwhile is
- * closed only by its void.
+ * Closes the raffles whose last tickets are committed in this transaction. A raffle that was voided meanwhile
+ * is not closed here, but by its void.
  */
 export async function closeRaffles(
   tx: Transaction,
@@ -83,7 +83,7 @@ export interface PoolRow {
  * requestId names the raffle and the ticket, so a ticket has at most one refund.
  *
  *   voided (no ticket can be sold) ──> closed (the ledger has every sold ticket)
- *     ──> refunded piece by piece ──> done
+ *     ──> refunded group by group ──> done
  */
 export interface VoidProgress {
   readonly gameId: number;
@@ -133,7 +133,7 @@ export class Raffles {
     }
   }
 
-  /** Reads the sealed pool of a closed raffle. Undefined if the raffle is not closed or there is none. */
+  /** Reads the sealed pool of a closed raffle. Undefined if the raffle does not exist or is not closed. */
   async closedPool(gameId: number): Promise<PoolRow | undefined> {
     const [row] = await this.#sql<{ seed: Buffer; nonce: Buffer; outcomes: Buffer; sealed: string | null }[]>`
       SELECT seed, nonce, outcomes, sealed FROM blocks JOIN raffles USING (game_id)
@@ -148,8 +148,9 @@ export class Raffles {
   }
 
   /**
-   * Voids a raffle. If it is voided already, the reason of the first call is kept.
-   * @returns `unknown` if there is no such game; `no-raffle`; `closed` if all its tickets were sold
+   * Voids a raffle. If the raffle is already voided, the reason of the first call is kept.
+   * @returns `unknown` if there is no such game; `no-raffle` if the game is not a raffle; `closed` if all its
+   * tickets were sold
    */
   async void(
     actor: string,
@@ -184,15 +185,15 @@ export class Raffles {
 }
 
 /**
- * Range of the requestIds of a raffle's refunds, for the range scan `>= from AND < to` with COLLATE "C". No
- * other requestIds are in it.
+ * Range of the requestIds of a raffle's refunds, for the range scan `>= from AND < to` with COLLATE "C". The
+ * range contains no other requestIds.
  */
 const refundRange = (gameId: number) => ({
   from: `${REFUND_PREFIX}${gameId}:`,
   to: `${REFUND_PREFIX}${gameId};`,
 });
 
-/** Reads the progress of a void. Undefined if the raffle is not voided or there is none. */
+/** Reads the progress of a void. Undefined if the raffle does not exist or is not voided. */
 async function voidProgress(sql: Sql | Transaction, gameId: number): Promise<VoidProgress | undefined> {
   const { from, to } = refundRange(gameId);
   const [row] = await sql<
@@ -223,7 +224,9 @@ export interface VoidedRaffle {
   readonly poolSize: number;
   readonly actor: string;
   readonly reason: string;
-  /** Id after which there is no ticket of the raffle. Undefined while tickets may be uncommitted. */
+  /**
+   * Entry id after which there is no ticket of the raffle. Undefined while some tickets may be uncommitted.
+   */
   readonly ticketsTo: bigint | undefined;
   readonly refundedTo: bigint;
   readonly openingBalanceMicros: number;
@@ -266,8 +269,9 @@ export async function openVoids(sql: Sql, cells: readonly number[], limit: numbe
 }
 
 /**
- * Closes a voided raffle permanently, once its cell sells no more tickets and the ledger has every sold one.
- * @throws FencedError where the cell has another owner or the partner has moved to another cell, which may
+ * Closes a voided raffle permanently, once its cell sells no more tickets and the ledger has every sold
+ * ticket.
+ * @throws FencedError where the cell has another owner, or the partner has moved to another cell, which may
  * sell tickets.
  */
 export async function closeVoided(
@@ -301,19 +305,22 @@ export interface CommittedTicket {
   readonly priceMicros: number;
 }
 
-/** Some tickets in the order of their entries, and the entry id up to which they are complete. */
+/**
+ * The next tickets of a raffle in the order of their entries, and the entry id up to which no ticket is left
+ * out.
+ */
 export interface TicketPiece {
   readonly tickets: readonly CommittedTicket[];
   readonly to: bigint;
 }
 
-/** Maximum number of ledger rows scanned for one piece. */
+/** Maximum number of ledger rows that are scanned for one group of tickets. */
 const ROWS_MAX = 20_000;
 
 /**
  * Reads the next tickets of a raffle after `refundedTo`, from the ledger and from the kept tickets of dropped
- * days. The ledger has no index by game. Days without a ticket are skipped, and of another day one call scans
- * at most ROWS_MAX rows.
+ * days. The ledger has no index by game. Days without a ticket are skipped, and one call scans at most
+ * ROWS_MAX rows of a day.
  * @param limit maximum number of tickets
  * @returns undefined if there are no more tickets
  */

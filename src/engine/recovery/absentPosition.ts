@@ -1,6 +1,6 @@
 /**
- * Stops a worker without POSITION_FILE from dealing while Postgres has a position file on record, because the
- * file might have shown that Postgres was restored to an older state.
+ * Stops a worker without POSITION_FILE from dealing while Postgres has a position file on record. The file
+ * might have proved that Postgres was restored to an older state.
  */
 
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
@@ -27,7 +27,7 @@ export class AbsentPosition extends PeriodicService {
     this.#events = events;
   }
 
-  /** Checks for a recorded position file for the first time, before any cell is prepared. */
+  /** Checks for the first time whether a position file is on record, before any cell is prepared. */
   override async start(): Promise<void> {
     await this.takeTurn();
     if (this.#problem !== undefined) await super.start();

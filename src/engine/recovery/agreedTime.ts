@@ -1,7 +1,7 @@
 /**
  * Compares clocks before a cell is prepared. The entry ids of a prepared cell continue from the clock of
- * Redis. If that clock were ahead, the cell could not be dealt from until the correct time has caught up. So
- * no cell is prepared while the clocks differ.
+ * Redis. If that clock were ahead, no spin could be dealt from the cell until the correct time had caught up.
+ * So no cell is prepared while the clocks differ.
  */
 import { databaseTimeMs } from '../../postgres/clock.js';
 import type { Sql } from '../../postgres/connection.js';
@@ -13,7 +13,7 @@ import type { RedisNode } from '../redis/node.js';
  * retried immediately.
  */
 export class ClocksDifferError extends Error {
-  /** Time by which Redis is ahead of the other clock, in ms. Negative if it is behind. */
+  /** Time by which the clock of Redis is ahead of the other clock, in ms. Negative if it is behind. */
   readonly skewMs: number;
   constructor(skewMs: number, other: string) {
     super(skewText(skewMs, 'Redis', other));
@@ -22,8 +22,9 @@ export class ClocksDifferError extends Error {
 }
 
 /**
- * Returns the clock of Redis in ms since the Unix epoch, after comparing it with the other clocks.
- * @throws ClocksDifferError if it differs from them too much
+ * Returns the time by the clock of Redis in ms since the Unix epoch, after comparing it with the other
+ * clocks.
+ * @throws ClocksDifferError if Redis differs from them too much
  */
 export async function agreedTimeMs(sql: Sql, node: RedisNode, { now, skewMaxMs }: Clocks): Promise<number> {
   const beforeMs = now();

@@ -1,6 +1,6 @@
 /**
- * Writes the data of the ledger to a cell in Redis, for all its partners or for one that moves to it:
- * players, games, open rounds, communal progressives. Each part may be repeated.
+ * Writes the data of the ledger to a cell in Redis, for all its partners or for one partner that moves to the
+ * cell: players, games, open rounds, communal progressives. Repeating any part is safe.
  */
 import { openSteps } from '../../domain/games/round.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
@@ -73,13 +73,13 @@ export interface FillPlayersOptions {
   readonly later?: Map<string, PlayerState>;
   /** Restricts the checkpoint to players that have had an entry after this one, plus `others`. */
   readonly afterId?: bigint;
-  /** Further players of the checkpoint to read, by id. All belong to one partner. */
+  /** Further players of the checkpoint to read, by id. All of them belong to one partner. */
   readonly others?: readonly string[];
 }
 
 /**
- * Writes the players: those of the checkpoint, in the state of `later` where it has them, and those that only
- * `later` has.
+ * Writes the players. Players that are in `later` are written in that state, and all others in the state of
+ * the checkpoint.
  * @returns the number of players
  */
 export async function fillPlayers(
@@ -91,8 +91,8 @@ export async function fillPlayers(
     (await playerStatuses(sql, scope)).map((each) => [playerField(each.partnerId, each.playerId), each]),
   );
   const untold = await waitingSharesOf(sql, scope);
-  // A player that was copied in an earlier round may have had listed shares that it has been notified of
-  // since.
+  // A player that was copied in an earlier round may have had a list of shares then, and may have been
+  // notified of them since.
   const mayHaveListed = afterId > 0n && (await hasPots(sql, scope));
   let players = 0;
   const fill = (player: PlayerState): void => {
@@ -125,7 +125,7 @@ export async function fillPlayers(
 }
 
 /**
- * Returns the shares that players are still to be notified of, oldest first, by the field of the player's
+ * Returns the shares that players have not been notified of yet, oldest first, by the field of the player's
  * record.
  */
 export async function waitingSharesOf(sql: Sql, scope: PartnerScope): Promise<Map<string, Buffer[]>> {

@@ -2,14 +2,15 @@
  * Compares a cell in Redis with the ledger before its owner writes anything. The finding decides how the cell
  * is prepared:
  *
- * - ready: Redis has our epoch and is not behind the ledger. The cell is opened for this server run.
+ * - ready: Redis has the epoch of this database and is not behind the ledger. The cell is opened for this
+ *   server run.
  * - new: Redis has no epoch, nothing is committed, and nothing is leased.
- * - lost: Redis has no epoch or an earlier one of ours, or it is behind the ledger or behind what was
- *   answered. The cell is rebuilt from the ledger.
- * - promoted: Redis has our epoch, but is a promoted replica, which may lack acknowledged entries. The cell
- *   is repaired from the ledger. If its data contradicts the ledger, the finding is lost.
- * - foreign: Redis has the data of another database or a later epoch of ours, or the ledger has lost entries
- *   that it had. An operator must decide.
+ * - lost: Redis has no epoch or an earlier epoch of this database, or it is behind the ledger or behind the
+ *   answered watermark. The cell is rebuilt from the ledger.
+ * - promoted: Redis has the epoch of this database, but is a promoted replica, which may lack acknowledged
+ *   entries. The cell is repaired from the ledger. If its data contradicts the ledger, the finding is lost.
+ * - foreign: Redis has the data of another database or a later epoch of this database, or the ledger has
+ *   lost entries that it had. An operator must decide.
  *
  * A cell that can't be dealt from has no epoch in Redis that a front end could present, so the scripts
  * refuse.
@@ -28,14 +29,15 @@ export type Finding = { readonly state: 'ready' | 'new' } | Unfit;
 export interface Unfit {
   readonly state: 'lost' | 'promoted' | 'foreign';
   readonly reason: string;
-  /** Dataset and number of the epoch in Redis, if it is an epoch of our own database. */
+  /** Dataset and number of the epoch in Redis, if it is an epoch of this database. */
   readonly token: string | undefined;
   /** The cell's token, if its outbox has entries that must be committed before a repair. */
   readonly unbooked?: string;
 }
 
 /**
- * Redis and the ledger differ in a way that must not be repaired automatically, so the cell is not served.
+ * Redis and the ledger differ in a way that must not be repaired automatically, so nothing is dealt from the
+ * cell.
  */
 export class ForeignError extends Error {}
 
@@ -112,9 +114,9 @@ const TAKEN_OVER =
   'A replica has taken over or the hash slot was moved, so Redis may lack acknowledged entries';
 
 /**
- * Examines a promoted replica. Its data is a prefix of what the primary had, and so a prefix of the ledger
- * once its outbox is committed. It can then be repaired. A repair is impossible if the replica has entries of
- * an earlier epoch, which can no longer be committed and differ from the ledger.
+ * Examines a promoted replica. Its data is a prefix of the data of the old primary. Once its outbox is
+ * committed, the data is also a prefix of the ledger and can be repaired. A repair is impossible if the
+ * replica has entries of an earlier epoch, which can no longer be committed and differ from the ledger.
  */
 async function examinePromoted(
   sql: Sql,

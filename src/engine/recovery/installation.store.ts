@@ -1,13 +1,16 @@
-/** Stores what is constant for the life of a database: its identity, its secrets, and the number of cells. */
+/**
+ * Stores what stays constant during the life of a database: its identity, its secrets, and the number of
+ * cells.
+ */
 import { randomBytes } from 'node:crypto';
 import { assertReads, FORMATS } from '../../domain/formats.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 
 export interface Installation {
   readonly datasetId: string;
-  /** Key of the spin ids, 16 bytes. */
+  /** Key with which spin ids are encrypted, 16 bytes. */
   readonly spinIdKey: Buffer;
-  /** Key of the user ids, 32 bytes. */
+  /** Key from which user ids are derived, 32 bytes. */
   readonly playerIdKey: Buffer;
   readonly cells: number;
   /** Number of the data format that all processes write (domain/formats.ts). */

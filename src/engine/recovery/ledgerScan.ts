@@ -12,8 +12,8 @@ import type { CopyRow } from '../../postgres/copy.js';
 import { RECOVERED, readEntriesFrom } from './recoveries.store.js';
 
 /**
- * Maximum time that rebuilds wait for others to join their scan of the ledger, in ms. After that the scan
- * starts without them.
+ * Maximum time that rebuilds wait for other rebuilds to join their scan of the ledger, in ms. After that the
+ * scan starts without the others.
  */
 const GATHER_MS = 5000;
 
@@ -28,7 +28,7 @@ interface Reader {
 
 export class LedgerScan {
   readonly #sql: Sql;
-  /** Cells that have announced a read of the ledger. */
+  /** Cells whose rebuilds have announced that they will read the ledger. */
   readonly #expected = new Set<number>();
   #waiting: Reader[] = [];
   #timer: NodeJS.Timeout | undefined;
@@ -38,12 +38,12 @@ export class LedgerScan {
     this.#sql = sql;
   }
 
-  /** Announces that a cell will read, or will call {@link end}. */
+  /** Announces that a cell's rebuild will either read the ledger or call {@link end}. */
   begin(cell: number): void {
     this.#expected.add(cell);
   }
 
-  /** Announces that a cell will not read the ledger any more. */
+  /** Announces that a cell's rebuild will not read the ledger any more. */
   end(cell: number): void {
     this.#expected.delete(cell);
     this.#scanWhenAllWait();

@@ -6,14 +6,14 @@
  *     ──> filled (the new cell has what the ledger has) ──> switched (Postgres, one transaction)
  *     ──> opened ──> removed from the old cell ──> finished
  *
- * The owner of the old cell carries out the move. Until the switch, the partner belongs to the old cell: the
- * next owner, or a rebuild, lets the partner deal there again according to Postgres. The switch checks that
- * both cells still have the owners under which they were read and written, so a late worker changes nothing.
- * From the switch on, the old cell rejects the partner permanently.
+ * The owner of the old cell carries out the move. Until the switch, the partner belongs to the old cell. If
+ * the cell gets another owner or is rebuilt before the switch, the partner can be dealt to there again. The
+ * switch checks that both cells still have the owners under which they were read and written, so a late
+ * worker changes nothing. From the switch on, the old cell rejects the partner permanently.
  *
  * Each step has a number, and numbers only grow. Each cell stores the newest step that it has seen for a
- * partner. A step, or a write that belongs to one, is refused once a later step was taken (lua/setAway.lua).
- * It may have been delayed in the network or by a paused process.
+ * partner. An earlier step, or a write that belongs to it, is refused from then on (lua/setAway.lua), because
+ * it may have been delayed in the network or by a paused process.
  */
 import { setTimeout as pause, setImmediate as turnOfLoop } from 'node:timers/promises';
 import { entryTimeMs } from '../../domain/entryId.js';
@@ -63,7 +63,7 @@ const STOPPED_MS_MAX = 1500;
 const LOCK_MS_MAX = 2000;
 const LOOK_MS = 10;
 /**
- * Maximum number of copying rounds before the partner's spins are stopped. A round that is shorter than
+ * Maximum number of rounds of copying before the partner's spins are stopped. A round that takes less than
  * ROUND_MS_ENOUGH is the last one.
  */
 const ROUNDS_MAX = 10;
@@ -130,8 +130,8 @@ export async function movePartner(parts: MoveParts, lease: CellLease, move: Part
 
 /**
  * Copies players and request ids while spins of the partner continue. Each round copies what has changed
- * since the round before. The stop then only has to copy the changes of a moment, however much data the
- * partner has.
+ * since the previous round. While the spins are stopped, only the changes of a moment are left to copy,
+ * however much data the partner has.
  */
 async function copyAhead(
   unbounded: Sql,
@@ -156,7 +156,7 @@ async function copyAhead(
     statuses = statusesNow;
     if (round === 0) players = copied;
     const nowMs = performance.now() - started;
-    // A further round of copying would not leave fewer changes for the stop.
+    // Another round of copying would not leave fewer changes to copy while the spins are stopped.
     if (nowMs < ROUND_MS_ENOUGH || nowMs > tookMs / 2) break;
     tookMs = nowMs;
   }
@@ -164,21 +164,24 @@ async function copyAhead(
 }
 
 /**
- * Resumes the partner's commands in the cell that it lives in, for callers that know of the move by which it
- * came back.
+ * Resumes the partner's commands in the cell that it belongs to, for callers that know of the move by which
+ * it came back.
  */
 async function letBack(sql: Sql, { store, owner }: Side, partnerId: number): Promise<void> {
   const [step] = (await nextSteps(sql, partnerId, 1)) as [MoveStep];
   await setAway(store, owner, step, await backBy(sql, partnerId, store.cell));
 }
 
-/** Opens the new cell for the partner, which the cell may still reject since an earlier move out of it. */
+/**
+ * Opens the new cell for the partner. The cell may still reject the partner because of an earlier move out of
+ * the cell.
+ */
 async function openTarget({ sql, nodes, onFailpoint }: MoveParts, move: PartnerMove) {
   await letBack(sql, sideOf(nodes, await servedCell(sql, move.toCell)), move.partnerId);
   onFailpoint('move.opened');
 }
 
-/** Removes a moved partner's data from the old cell, once front ends no longer read it there. */
+/** Removes a moved partner's data from the old cell, once front ends no longer read the data there. */
 export async function finishPartnerMove(
   parts: MoveParts,
   lease: CellLease,
@@ -234,8 +237,8 @@ interface OwnedCell {
 }
 
 /**
- * @param step step of a move that the writes belong to; if absent, writes are accepted whatever steps the
- * cell has seen
+ * @param step step of a move that the writes belong to; if absent, writes are accepted regardless of the
+ * steps that the cell has seen
  */
 function sideOf(nodes: RedisNodes, { cell, fence }: OwnedCell, step?: MoveStep): Side {
   const store = nodes.cell(cell);
@@ -281,7 +284,8 @@ async function finishCopy(
     filler.copiedPartner(partnerId, record);
     await filler.finish();
   }
-  // The new cell's clock must be past the last entry, so that the ids of the partner's entries keep growing.
+  // The new cell's clock must have passed the last entry, so that the ids of the partner's entries keep
+  // growing.
   await until(async () => (await to.store.node.timeMs()) > entryTimeMs(untilId), deadline, 'the clock');
   onFailpoint('move.filled');
   const toFence = to.owner.fence;
@@ -303,8 +307,8 @@ async function finishCopy(
 }
 
 /**
- * Loads the leased outcomes of the partner's games that have not been dealt. The games then continue without
- * a gap and without waiting for the block keeper.
+ * Loads the outcomes of the partner's games that are leased but not dealt. The games then continue without a
+ * gap and without waiting for the block keeper.
  */
 async function loadBlocks(
   tx: Transaction,
@@ -316,8 +320,8 @@ async function loadBlocks(
   for (let at = 0; at < games.length; at += LOADS_AT_ONCE) {
     const load = async (gameId: number): Promise<void> => {
       for (const { fromIndex, outcomes, isPublished } of await openBlocks(tx, gameId, 0)) {
-        // A block that is not covered by a published checkpoint is not loaded yet. The block keeper loads it
-        // later, together with the blocks after it.
+        // A block that no published checkpoint covers is not loaded here. The block keeper loads it later,
+        // together with the blocks after it.
         if (!isPublished) return;
         await store.loadBlock(claimed, gameId, fromIndex, outcomes!);
       }
@@ -356,7 +360,7 @@ async function until(isSo: () => Promise<boolean>, deadline: number, what: strin
 
 /**
  * Writes the request ids of a cell to a run, up to an entry. From then on they are found in whichever cell
- * their partner lives.
+ * their partner belongs to.
  */
 async function writeRunsTo(sql: Sql, { cell, fence }: CellLease, to: bigint): Promise<void> {
   for (let tries = 0; ; tries++) {

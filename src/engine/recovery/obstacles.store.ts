@@ -1,4 +1,4 @@
-/** Reads from Postgres the reasons why cells must not be dealt from. */
+/** Reads from Postgres the reasons why nothing may be dealt from some or all cells. */
 
 import type { Sql } from '../../postgres/connection.js';
 import { raw } from '../../postgres/statements.js';
@@ -16,8 +16,8 @@ export interface Obstacles {
    */
   readonly missingCopies: string | undefined;
   /**
-   * Cells whose Redis lacked entries that were answered under the current epoch, and that have not been
-   * prepared since.
+   * Cells whose Redis lacked entries that were answered under the current epoch. The list has only cells that
+   * have not been prepared since.
    */
   readonly lacking: readonly number[];
 }
@@ -39,7 +39,7 @@ export const obstaclesOf = ({ hold, missing_copies: missingCopies, lacking }: Ob
   lacking,
 });
 
-/** Reads the obstacles in a single statement, because it is polled continually. */
+/** Reads the obstacles in a single statement, because they are polled continually. */
 export async function findObstacles(sql: Sql): Promise<Obstacles> {
   const [row] = await sql.prepared<[ObstaclesRow]>`SELECT ${OBSTACLES}`;
   return obstaclesOf(row);

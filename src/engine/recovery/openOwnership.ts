@@ -15,7 +15,9 @@ import { LedgerScan } from './ledgerScan.js';
 import { restoreHold } from './positions.store.js';
 import { prepareCell } from './prepare.js';
 
-/** Maximum number of concurrent rebuilds. Each holds a connection to Postgres until it has finished. */
+/**
+ * Maximum number of concurrent rebuilds. Each rebuild holds a connection to Postgres until it has finished.
+ */
 const REBUILDS_AT_ONCE = 3;
 
 export interface OwnershipParts {
@@ -42,7 +44,7 @@ export interface OwnershipParts {
 export function openOwnership(parts: OwnershipParts): Ownership {
   const { sql, nodes, events, onFailpoint, clocks } = parts;
   const turn = new Semaphore(REBUILDS_AT_ONCE);
-  // One scan per node, so that an unresponsive node does not delay the rebuilds of other nodes.
+  // There is one scan per node, so that an unresponsive node does not delay the rebuilds of other nodes.
   const scans = new WeakMap<RedisNode, LedgerScan>();
   const scanOf = (node: RedisNode): LedgerScan => {
     const scan = scans.get(node) ?? new LedgerScan(sql);
@@ -88,7 +90,7 @@ export function openOwnership(parts: OwnershipParts): Ownership {
       return [...closed, ...lacking];
     },
   });
-  // After a reconnection the server may be another one than before.
+  // After a reconnection, the connection may lead to another server than before.
   nodes.onIdentified(() => ownership.lookNow());
   return ownership;
 }

@@ -1,6 +1,6 @@
 /**
  * Records the copies outside both stores that this database knows of: the position file and the copy of the
- * public log. They show whether a restored database is in an older state. A worker that does not find a
+ * public log. They prove whether the database was restored to an older state. A worker that does not find a
  * recorded copy does not deal until an operator decides.
  */
 import { writeAuditEntry } from '../../postgres/auditLog.js';
@@ -22,8 +22,8 @@ export interface OutsideCopy {
 
 /**
  * Records in Postgres that a copy outside both stores exists.
- * @param isBegun true if the process has just found or created the copy; if false, a record that an operator
- * has removed is not created again
+ * @param isBegun true if the process has just found or created the copy. If false, and an operator has
+ * removed the record, no new record is made
  */
 export async function noteCopy(
   sql: Sql,
@@ -42,8 +42,8 @@ export async function noteCopy(
 }
 
 /**
- * Removes the record of a copy outside both stores, because outcomes dealt or records published beyond this
- * database are accounted for, or because the operator abandons the copy.
+ * Removes the record of a copy outside both stores. The caller has accounted for all outcomes and log records
+ * that are newer than this database, or the operator gives up the copy.
  */
 export async function forgetCopy(tx: Transaction, setting: CopySetting): Promise<OutsideCopy | undefined> {
   const [row] = await tx<{ path: string; copy_id: string; newest: bigint }[]>`
@@ -81,8 +81,8 @@ const RESTORED = {
 } as const;
 
 /**
- * Returns the copies that a worker did not find at its start, and that have neither reappeared nor been
- * removed from the record since.
+ * Returns the copies that a worker did not find at its start. Copies that have reappeared since, or whose
+ * record was removed, are left out.
  */
 export async function missingCopies(sql: Sql): Promise<CopySetting[]> {
   const rows = await sql<{ setting: CopySetting }[]>`

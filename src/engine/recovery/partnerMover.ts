@@ -14,7 +14,7 @@ import {
 import { openMoves, type PartnerMove } from './partnerMoves.store.js';
 
 const TURN_MS = 500;
-/** Time after the switch from which no front end reads the partner in its old cell any more, in ms. */
+/** Time after the switch, in ms, at which front ends no longer read the partner's data in its old cell. */
 const REMOVE_AFTER_MS = 3000;
 const TRIES_MAX = 10;
 const BACKOFF_MIN_MS = 500;
@@ -71,8 +71,8 @@ export class PartnerMover extends OwnedWork {
     const { moveId, partnerId, fromCell, toCell } = move;
     events.emit('TaskFailed', { task: 'partner move', error, cell: fromCell });
     const times = this.noteFailure(moveId);
-    // A switched or cancelled move is retried without a limit until it is finished. A worker that has lost
-    // the cell leaves the move to the cell's next owner.
+    // After the switch or the cancellation of a move, its remaining steps are retried without a limit. A
+    // worker that has lost the cell leaves the move to the cell's next owner.
     const isOutrun = error instanceof OutrunError || error instanceof FencedError;
     const isDecided = move.switchedAt !== null || move.failure !== null;
     if (isDecided || times < TRIES_MAX || isOutrun) return;

@@ -1,6 +1,6 @@
 /**
- * Stores moves of partners between cells. An operator requests a move, the worker of the old cell carries it
- * out, and its record is kept permanently.
+ * Stores moves of partners between cells. An operator requests a move, and the worker of the old cell carries
+ * it out. The record of a move is kept permanently.
  */
 
 import { entryTimeMs } from '../../domain/entryId.js';
@@ -22,7 +22,7 @@ import type { AwayPartner } from '../redis/cellHead.js';
 
 /**
  * A move of a partner. `switchedAt` is null as long as the old cell deals for the partner. `finishedAt` is
- * null as long as work remains, which is also possible after a failure.
+ * null as long as steps of the move remain, even after a failure.
  */
 export type PartnerMove = WithDates<typeof PartnerMoveSchema, 'requestedAt' | 'switchedAt' | 'finishedAt'>;
 
@@ -49,8 +49,8 @@ const moveOf = (row: Row): PartnerMove => ({
 });
 
 /**
- * Reason why a move was not begun. `there`: the partner already lives in that cell. `moving`: another move of
- * the partner is under way.
+ * Reason why a move was not begun. `there`: the partner already belongs to that cell. `moving`: another move
+ * of the partner is under way.
  */
 export type NotMoved = 'noSuchPartner' | 'noSuchCell' | 'cellDrains' | 'there' | 'moving';
 
@@ -104,7 +104,7 @@ export class PartnerMoves {
 
 /**
  * Returns ascending numbers for the next steps of a partner's move. A cell refuses a step once it has seen a
- * later one.
+ * step with a higher number.
  */
 export async function nextSteps(sql: Sql, partnerId: number, count: number): Promise<MoveStep[]> {
   const rows = await sql<{ number: bigint }[]>`
@@ -131,8 +131,8 @@ export async function awayPartners(sql: Sql, cell: number): Promise<AwayPartner[
 }
 
 /**
- * Returns the number of the move by which a partner came back to the cell that it lives in, or 0 if it has
- * never left.
+ * Returns the number of the move by which a partner came back to the cell that it belongs to, or 0 if it has
+ * never left that cell.
  */
 export async function backBy(sql: Sql, partnerId: number, cell: number): Promise<number> {
   const away = await awayPartners(sql, cell);
@@ -178,12 +178,12 @@ export interface Switch {
   /** Fence under which the partner's new cell was filled. */
   readonly toFence: bigint;
   readonly untilId: bigint;
-  /** Deadline for waiting on database locks, by performance.now(). */
+  /** Deadline for waiting on database locks, on the scale of performance.now(). */
   readonly deadline: number;
 }
 
 /**
- * Switches a partner to its new cell in one transaction, from whose commit on the new cell deals for the
+ * Switches a partner to its new cell in one transaction. From its commit on, the new cell deals for the
  * partner. Blocks stay leased, because all dealt outcomes have been committed.
  * @param fill writes the data to the new cell that depends on the locked rows
  * @throws FencedError if one of the cells has another owner, or not all of the partner's entries are
@@ -220,7 +220,8 @@ export async function switchPartner(
 }
 
 /**
- * True if the partner has been switched. Waits for a transaction that may be about to switch it.
+ * True if the partner has been switched. The function waits for any transaction that may be about to switch
+ * it.
  * @throws FencedError if the cell has another owner
  */
 export async function isSwitched(sql: Sql, lease: CellLease, moveId: number): Promise<boolean> {

@@ -1,4 +1,7 @@
-/** Keeps the checkpoints of the players close to the ledger's end, so that a rebuild has little to read. */
+/**
+ * Keeps the checkpoints of the players close to the newest ledger entries, so that a rebuild has few entries
+ * to read.
+ */
 
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
 import type { Sql } from '../../postgres/connection.js';
@@ -14,8 +17,7 @@ export class PlayerCheckpoints extends PeriodicService {
   readonly #events: EventEmitter;
 
   /**
-   * @param everyMs a checkpoint is made once the ledger has entries of this time span after the last one, in
-   * ms
+   * @param everyMs time span of ledger entries after a checkpoint at which the next checkpoint is made, in ms
    */
   constructor(sql: Sql, everyMs: number, events: EventEmitter) {
     super({ everyMs: TURN_MS, firstAfterMs: TURN_MS });

@@ -1,10 +1,10 @@
 /**
  * The position file outside both stores (POSITION_FILE), which records the watermarks of the stores. Several
- * workers may share it. Each write reads the file, takes the greater of both positions, and replaces the
- * file.
+ * workers may share the file. To write its position, a worker reads the file, takes the greater of each
+ * watermark, and replaces the file.
  *
- * Writers wait for each other by a lock file. A process that was paused until others took over its lock
- * replaces nothing (replaceFile). Concurrent requests to write share one write.
+ * Writers wait for each other by means of a lock file. A process whose lock was taken over while it was
+ * paused replaces nothing (replaceFile). Concurrent requests to write share one write.
  */
 import { open, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -20,7 +20,7 @@ export interface CellPosition {
   readonly newestId: string;
 }
 
-/** Watermarks of everything that was dealt from the stores and may have been shown to players. */
+/** Watermarks of everything that was dealt from the stores and may have been revealed to players. */
 export interface Position {
   /**
    * Id of the history that the position belongs to. Each `spindle recover --restored` begins a new history.
@@ -52,8 +52,8 @@ function parsePosition(path: string, text: string): Position {
 }
 
 /**
- * Merges two positions: the greater watermark of each cell and game, and all other fields from the second
- * position.
+ * Merges two positions: takes the greater watermark of each cell and game, and all other fields from the
+ * second position.
  */
 export function mergePositions(one: Position, other: Position): Position {
   const cells: Record<string, CellPosition> = { ...one.cells };
@@ -76,7 +76,9 @@ function furtherCell(a: CellPosition, b: CellPosition): CellPosition {
 
 const greater = (a: string, b: string): string => (BigInt(a) >= BigInt(b) ? a : b);
 
-/** Age from which a lock file is considered abandoned, in ms. Its process has ended or was paused. */
+/**
+ * Age at which a lock file is considered abandoned, in ms. The process that made it has ended or was paused.
+ */
 const LOCK_STALE_MS = 10_000;
 const LOCK_WAIT_MS = 20;
 const LOCKED_WITHIN_MS = 15_000;
@@ -90,7 +92,7 @@ export class OtherHistoryError extends Error {}
 export class PositionFile {
   readonly path: string;
   #writing: Promise<void> = Promise.resolve();
-  /** A write of the position file that was requested and has not begun. */
+  /** A write of the position file that was requested but has not begun. */
   #next: Promise<void> | undefined;
 
   #isWritten = false;
@@ -110,9 +112,10 @@ export class PositionFile {
   }
 
   /**
-   * Resolves once the file contains at least the result of `position`, which is called when the write begins.
+   * Resolves once the file contains at least the position that `position` returns. The function `position` is
+   * called when the write begins.
    * @param position returns undefined if there is nothing to write
-   * @param replaced id of a history that may be replaced in addition to the position's own
+   * @param replaced id of another history whose file may be replaced, too
    * @throws OtherHistoryError
    */
   write(position: () => Position | undefined, replaced?: string): Promise<void> {

@@ -55,7 +55,10 @@ export class PositionKeeper extends PeriodicService {
   #nextAt = 0;
   /** True if the position file exists and is on record in Postgres. */
   #isNoted = false;
-  /** Time of the newest write of the position file by performance.now(); initially the time of the start. */
+  /**
+   * Time of the newest write of the position file, on the scale of performance.now(); initially the time of
+   * the start.
+   */
   #writtenAt = performance.now();
 
   constructor(options: PositionKeeperOptions) {
@@ -97,7 +100,7 @@ export class PositionKeeper extends PeriodicService {
   }
 
   /**
-   * Records that a game is leased up to an index. The leased block may be loaded once this write of the
+   * Records that a game is leased up to an index. The leased block may be loaded once the write of the
    * position file has completed.
    * @throws Error if the file can't be written
    */
@@ -112,7 +115,7 @@ export class PositionKeeper extends PeriodicService {
     if (this.#problem === undefined && performance.now() < this.#nextAt) return;
     const { sql, datasetId } = this.#options;
     const [postgres, leases] = [await identityOf(sql), await cellLeases(sql)];
-    // If the position file has vanished, the position that this process wrote last takes its place.
+    // If the position file has vanished, the position that this process last wrote is used instead.
     const file = (await this.#file.read()) ?? (this.#isNoted ? this.#position : undefined);
     if (file === undefined && (await this.#isMissing())) return;
     const found = file === undefined ? undefined : await this.#difference(file, postgres);
@@ -138,14 +141,14 @@ export class PositionKeeper extends PeriodicService {
       cells,
       leases: leased,
     };
-    // Redis may have less than the position file records. The file keeps the higher watermark until the cell
-    // is rebuilt.
+    // Redis may have fewer entries than the position file records. The file keeps the higher watermark until
+    // the cell is rebuilt.
     this.#position = isOver ? now : mergePositions(file, now);
     this.#nextAt = performance.now() + EVERY_MS;
     try {
       await this.#write(file?.id);
     } catch (error) {
-      // Another worker has written the position file first. Its file is compared in the next turn.
+      // Another worker has written the position file first. The next turn compares that worker's file.
       if (error instanceof OtherHistoryError) return;
       throw error;
     }
@@ -185,7 +188,7 @@ export class PositionKeeper extends PeriodicService {
     this.#options.events.emit('TaskFailed', { task: 'position file', error });
   }
 
-  /** @param replaced id of a history that may be replaced in addition to the position's own */
+  /** @param replaced id of another history whose file may be replaced, too */
   async #write(replaced?: string): Promise<void> {
     await this.#file
       .write(() => this.#position, replaced)
@@ -197,7 +200,7 @@ export class PositionKeeper extends PeriodicService {
   }
 
   /**
-   * Returns the newest entry that Redis has of a cell under an epoch, or 0 if Redis does not answer or has
+   * Returns the newest entry that Redis has of a cell under an epoch, or 0 if Redis does not respond or has
    * another epoch.
    */
   async #newestIn(cell: number, epoch: string): Promise<bigint> {
@@ -207,8 +210,8 @@ export class PositionKeeper extends PeriodicService {
   }
 
   /**
-   * Describes how the position file differs from Postgres; undefined if it belongs to this Postgres, which
-   * has everything that the file records.
+   * Describes how the position file differs from Postgres. Undefined if the file belongs to this Postgres,
+   * and Postgres has everything that the file records.
    */
   async #difference(file: Position, postgres: Position['postgres']): Promise<string | undefined> {
     const { sql, datasetId, path } = this.#options;

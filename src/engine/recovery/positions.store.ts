@@ -1,7 +1,7 @@
 /**
  * Reads the identity and the watermarks of Postgres, which are compared with the position file
- * (recovery/positionFile.ts). Also voids and suspends what a rebuild can't continue after Postgres was
- * restored to an older state.
+ * (recovery/positionFile.ts). After Postgres was restored to an older state, also voids or suspends the
+ * games, raffles and rounds that a rebuild can't continue.
  */
 
 import { SpinIds } from '../../domain/spinId.js';
@@ -67,7 +67,7 @@ export async function holdForRestore(sql: Sql, positionId: string, reason: strin
     ON CONFLICT (position_id) DO NOTHING`;
 }
 
-/** Commands for the operator if the public log is not the one that was signed. */
+/** Commands for the operator to run if the public log differs from a tree that was signed. */
 export const LOG_COMMANDS =
   'run `spindle log import --from DIR|URL`, or `spindle log begin` if there is no copy of the log';
 
@@ -88,8 +88,8 @@ export async function restoreHold(sql: Sql): Promise<string | undefined> {
 }
 
 /**
- * True if the stores have been recovered from this position. A worker whose position file has the id begins a
- * new file.
+ * True if the stores have been recovered beyond this position. A worker whose position file has the id begins
+ * a new file.
  */
 export async function isAccepted(sql: Sql, positionId: string): Promise<boolean> {
   const rows = await sql`
@@ -110,8 +110,8 @@ export async function acceptPositions(sql: Sql, positionId: string | undefined):
         INSERT INTO restored_positions (position_id, reason) VALUES (${positionId}::uuid, 'recovered by an operator')
         ON CONFLICT (position_id) DO NOTHING`;
     await tx`UPDATE restored_positions SET accepted_at = now() WHERE accepted_at IS NULL`;
-    // The record of a missing position file is no longer needed, because the cells continue beyond everything
-    // that may have been shown.
+    // The record of a missing position file is no longer needed, because the cells continue after all
+    // outcomes that may have been revealed.
     await forgetCopy(tx, 'POSITION_FILE');
     await tx`
       DELETE FROM restored_positions WHERE position_id IN (
@@ -121,12 +121,11 @@ export async function acceptPositions(sql: Sql, positionId: string | undefined):
 
 /**
  * State of a recovery after Postgres was restored to an older state. More outcomes may have been dealt and
- * shown than the database has.
+ * revealed than the database has.
  */
 export interface RestoredState {
   /**
-   * By game: the first index that may be dealt, if it is known. Otherwise {@link RESTORED_GAP} indices are
-   * skipped.
+   * By game: the first index that may be dealt. If it is not known, {@link RESTORED_GAP} indices are skipped.
    */
   readonly floors: ReadonlyMap<number, number>;
   /** By game: the index after the last outcome that was loaded into Redis. */
@@ -149,8 +148,8 @@ interface VoidedRange {
 }
 
 /**
- * Voids the leased and uncommitted outcomes of slot games. After a restore, those of tables are voided as
- * well, together with all indices that may have been loaded.
+ * Voids the leased and uncommitted outcomes of slot games. After a restore of Postgres, also voids those of
+ * blackjack tables, and all indices that may have been loaded.
  */
 export async function voidLeased(
   tx: Transaction,
@@ -188,7 +187,7 @@ export async function voidLeased(
   }));
 }
 
-/** Records the voids of rotations, in the range that the cell's note gives. */
+/** Records the voids of rotations, each with the range that its note from the cell contains. */
 export async function addVoids(
   tx: Transaction,
   rotations: readonly { entryId: bigint; gameId: number; fromIndex: number; toIndex: number }[],
@@ -203,7 +202,7 @@ export async function addVoids(
 }
 
 /**
- * Suspends all open raffles of a cell, because tickets that this database does not have may have been shown.
+ * Suspends all open raffles of a cell, because tickets that this database lacks may have been revealed.
  * @returns the ids of the suspended raffles
  */
 export async function suspendRaffles(tx: Transaction, cell: number): Promise<number[]> {
@@ -221,8 +220,8 @@ export async function suspendRaffles(tx: Transaction, cell: number): Promise<num
 }
 
 /**
- * Voids the open rounds of a cell and records this in the audit log, because cards of their shoes that this
- * database does not have may have been shown.
+ * Voids the open rounds of a cell and records this in the audit log, because cards of their shoes may have
+ * been revealed in steps that this database lacks.
  *
  * The rounds get the expiry -infinity. Redis accepts no further step of such a round (recovery/fill.ts), and
  * the next owner of the cell ends it immediately as expired.
@@ -244,7 +243,7 @@ export async function voidOpenRounds(tx: Transaction, cell: number): Promise<voi
     });
 }
 
-/** Returns the slot games and tables of a cell, whose blocks are replenished without an end. */
+/** Returns the slot games and tables of a cell. Their blocks are replenished without an end. */
 export async function endlessGames(sql: Sql, cell: number): Promise<number[]> {
   const rows = await sql<{ game_id: number }[]>`
     SELECT game_id FROM games JOIN partners USING (partner_id) WHERE cell = ${cell} AND game_type <> 'raffle' ORDER BY game_id`;

@@ -1,6 +1,6 @@
 /**
  * Prepares a cell for its new owner: compares Redis with the ledger, repairs or rebuilds the cell if
- * necessary, and opens it for dealing. Every part may be repeated, by this worker or another one.
+ * necessary, and opens it for dealing. Any worker may repeat any part.
  */
 
 import type { Semaphore } from '../../platform/semaphore.js';
@@ -27,11 +27,14 @@ export interface PrepareParts extends RebuildOptions {
   readonly nodes: RedisNodes;
   readonly store: CellStore;
   /**
-   * Returns the settings with which Redis may lose acknowledged writes. While there are any, nothing in Redis
-   * is changed.
+   * Returns the settings with which Redis may lose acknowledged writes. If there are any, nothing in Redis is
+   * changed.
    */
   readonly volatile: () => Promise<readonly string[]>;
-  /** Limits the number of cells that do their own part of a rebuild at the same time. */
+  /**
+   * Limits the number of cells that do the part of a rebuild that they don't share with other cells at the
+   * same time.
+   */
   readonly turn: Semaphore;
   /** Shared scan of the ledger for all rebuilds of a node. */
   readonly scan: LedgerScan;
@@ -48,17 +51,18 @@ export interface PrepareParts extends RebuildOptions {
    */
   readonly hold: () => Promise<string | undefined>;
   /**
-   * Returns the newest entry that is known from outside both stores to exist under the lease's epoch, or 0.
+   * Returns the newest entry of the cell under the lease's epoch that is known from outside both stores; 0 if
+   * none is known.
    */
   readonly knownOutside?: (lease: CellLease) => bigint;
   /**
-   * True if the data of another database, or of a later epoch than that of Postgres, is discarded and the
-   * cell rebuilt.
+   * True if the operator has decided to discard data of another database, or of a later epoch than that of
+   * Postgres, and to rebuild the cell.
    */
   readonly isToReplace?: boolean;
   /**
    * State of a restore of Postgres to an older state. The cell is rebuilt whatever Redis has, and continues
-   * beyond everything that may have been shown.
+   * after everything that may have been revealed.
    */
   readonly restored?: RestoredState;
 }
@@ -72,8 +76,8 @@ export interface PrepareParts extends RebuildOptions {
  */
 export async function prepareCell(parts: PrepareParts, leased: CellLease): Promise<CellLease> {
   const { cell } = leased;
-  // The read of the ledger is announced before it is known whether the cell is lost, so that cells that are
-  // prepared at the same time share a scan.
+  // The read of the ledger is announced before it is known whether the cell is lost. Cells that are prepared
+  // at the same time can thus share a scan.
   parts.scan.begin(cell);
   try {
     return await prepare(parts, leased);
@@ -88,7 +92,7 @@ async function prepare(parts: PrepareParts, leased: CellLease): Promise<CellLeas
   await assertFit(parts);
   const claimed = await store.fence();
   const lease = claimed >= leased.fence ? await raiseFence(sql, leased, claimed) : leased;
-  // All writes to the cell from here on go to the server run that was examined, or fail.
+  // From here on, all writes to the cell either go to the server run that was examined, or fail.
   const owner = { fence: lease.fence, serverId };
   const refusal = await refusalOf(parts, lease);
   if (refusal !== undefined) {
@@ -126,10 +130,10 @@ async function prepareAnew(
   const { sql, store } = parts;
   const { cell } = lease;
   const isDrained = finding.state === 'promoted' && !isGivenUp(parts, finding);
-  // A repair is not possible after a partner's move, because the replica may lack a partner that has arrived
-  // or hold one that has left.
+  // A repair is not possible after a partner's move: the replica may lack a partner that has arrived in the
+  // cell, or still have a partner that has left.
   const isRepair = isDrained && !(await hasMovedSince(sql, cell, (await store.head()).newestEntryId ?? 0n));
-  // A repair reads little of the ledger, and does so by itself.
+  // A repair reads few entries of the ledger, so it does not take part in the shared scan.
   if (isRepair) parts.scan.end(cell);
   parts.events.emit('RebuildStarted', { cell, reason: finding.reason, isRepair });
   let rebuilt: Rebuilt;
@@ -137,7 +141,7 @@ async function prepareAnew(
     parts.onFailpoint('recovery.detected');
     await store.claim(owner);
     parts.onFailpoint('recovery.fenced');
-    // A former owner may have completed its work before the claim, so the finding is verified again.
+    // A former owner may have finished preparing the cell before the claim, so the finding is verified again.
     const again = await found(parts, lease);
     if (!('reason' in again) || again.state !== finding.state) {
       throw new Error(
@@ -167,8 +171,8 @@ async function prepareAnew(
  * anything is written.
  */
 async function assertFit({ sql, store, clocks, volatile }: PrepareParts): Promise<void> {
-  // Entries that are missing on a server that was started without its append-only file may still be in that
-  // file, so the cell is not rebuilt either.
+  // The server was started without its append-only file. Missing entries may still be in that file, so the
+  // cell is not rebuilt.
   const settings = await volatile();
   if (settings.length > 0)
     throw new Error(`Redis may lose acknowledged writes because of its settings: ${settings.join('; ')}`);
@@ -183,7 +187,7 @@ async function openReady(
 ): Promise<CellLease> {
   const { sql, store } = parts;
   await store.claim(owner);
-  // A former owner may have committed entries that it could no longer trim.
+  // The former owner may have committed entries and lost the cell before it could trim them.
   await store.trimOutbox(lease.cursorId);
   const booked = { id: lease.cursorId, totals: await store.totalsAt(lease.cursorId) };
   const away = await awayPartners(sql, lease.cell);
@@ -211,9 +215,9 @@ async function found(
 }
 
 /**
- * Returns what is known of outcomes that were dealt beyond the ledger. There can be such outcomes if Postgres
- * was restored to an older state, or if the Redis that is discarded belongs to this database and is ahead of
- * it. Undefined if at most leased outcomes can have been shown.
+ * Returns what is known about outcomes that were dealt beyond the ledger. There can be such outcomes if
+ * Postgres was restored to an older state, or if the Redis data that is discarded belongs to this database
+ * and is ahead of it. Undefined if no outcomes other than leased ones can have been revealed.
  */
 async function restoredState(
   { sql, store, restored }: PrepareParts,
@@ -223,7 +227,7 @@ async function restoredState(
   if (restored === undefined && !isAhead) return undefined;
   const floors = restored?.floors ?? new Map<number, number>();
   const dataset = ((await store.token()) ?? '').split(':')[0];
-  // The Redis of another database has other games, so its counters are not read.
+  // The counters of another database are not read, because they belong to other games.
   if (dataset !== (await installation(sql)).datasetId) return { floors };
   const gameIds = await endlessGames(sql, store.cell);
   const loadedTo = new Map<number, number>();
@@ -240,13 +244,13 @@ async function restoredState(
 const GAMES_AT_ONCE = 1000;
 
 /**
- * True if the replica's uncommitted entries can't be committed by this process and the operator has decided
- * to discard them.
+ * True if this process can't commit the replica's uncommitted entries, and the operator has decided to
+ * discard them.
  */
 const isGivenUp = ({ drain, isToReplace }: PrepareParts, { unbooked }: Unfit): boolean =>
   unbooked !== undefined && drain === undefined && isToReplace === true;
 
-/** Commits the entries of a promoted replica's outbox, which were acknowledged and must not be lost. */
+/** Commits the entries in the outbox of a promoted replica. They were acknowledged and must not be lost. */
 async function drained({ drain }: PrepareParts, lease: CellLease, found: Unfit): Promise<CellLease> {
   if (found.unbooked === undefined) return lease;
   if (drain !== undefined) return drain(lease, found.unbooked);

@@ -48,8 +48,8 @@ import {
 
 export interface RebuildOptions {
   /**
-   * Clocks that must agree again when the cell is installed, because entry ids continue from the clock of
-   * Redis.
+   * The clock of Redis must agree with these clocks again when the epoch is installed, because entry ids
+   * continue from the clock of Redis.
    */
   readonly clocks: Clocks;
   readonly onFailpoint: OnFailpoint;
@@ -65,7 +65,7 @@ export interface Rebuilt {
 
 export interface RebuildParts extends RebuildOptions {
   readonly sql: Sql;
-  /** Limits the number of rebuilds that read and write their own cell's data at the same time. */
+  /** Limits the number of rebuilds that read and write the data of their own cells at the same time. */
   readonly turn: Semaphore;
   /** Scan of the ledger that all rebuilds share. The cell must already be registered with it. */
   readonly scan: LedgerScan;
@@ -153,15 +153,15 @@ async function fillPlayersAndRequests(
 ): Promise<void> {
   const { sql, store, onFailpoint } = parts;
   const filler = new CellFiller(store, owner);
-  // Redis need not hold request ids that are in the runs of Postgres.
+  // Redis need not have the request ids that are in the runs of Postgres.
   const boundFrom = runsReachId + 1n;
   const unchecked = await uncheckedFrom(sql, store.cell);
   const players = new Map<string, PlayerState>();
   // Partners that have left are skipped, because their newer entries are in other cells.
   const left = await awayPartners(sql, store.cell);
   const away = new Set(left.filter(({ backBy }) => backBy === undefined).map(({ partnerId }) => partnerId));
-  // One pass reads the entries after the players' checkpoint and the entries whose request ids Redis must
-  // hold.
+  // A single scan reads both the entries after the players' checkpoint and the entries whose request ids
+  // Redis must have.
   await parts.scan.read(
     store.cell,
     unchecked === undefined || boundFrom < unchecked ? boundFrom : unchecked,
@@ -215,7 +215,7 @@ function noticeOf(row: CopyRow, entryId: bigint): BonusNotice | undefined {
   };
 }
 
-/** Updates a player with an entry, if it is the newest one read so far. */
+/** Updates a player with an entry, if the entry is the player's newest that was read so far. */
 export function learnPlayer(players: Map<string, PlayerState>, row: CopyRow, entryId: bigint): void {
   const partnerId = row.int(RECOVERED.partnerId);
   const playerId = row.text(RECOVERED.playerId);

@@ -28,7 +28,7 @@ export class Recency {
     return this.#games.has(gameId);
   }
 
-  /** Adds a spin of a game that keeps recent players. Spins may come in any order. */
+  /** Adds a spin of a game that has a recency set. Spins may come in any order. */
   spun(gameId: number, playerId: string, spinId: bigint): void {
     const game = this.#games.get(gameId)!;
     if (spinId <= game.fromId || spinId <= (game.players.get(playerId) ?? 0n)) return;

@@ -43,13 +43,13 @@ export async function hasBlocks(sql: Sql, cell: number): Promise<boolean> {
 
 /**
  * Begins a recovery in one transaction. The cell gets its next epoch, so that calls under the old epoch are
- * refused. Leased and uncommitted outcomes of slot games are voided on record. Raffle tickets are not voided,
- * because a ticket is shown only after its commit, and all later ones are still for sale.
+ * refused. Leased and uncommitted outcomes of slot games are voided on record. Raffle tickets are not voided:
+ * a ticket is revealed only after its commit, so all tickets that are not committed are still for sale.
  *
- * After a restore to an older state the rules are stricter. Slot games and tables continue beyond everything
+ * After a restore to an older state the rules are stricter. Slot games and tables continue after all outcomes
  * that may have been loaded, every open round is voided, and every open raffle is suspended until the
  * operator decides.
- * @param aboveEpoch the new epoch is also higher than this number
+ * @param aboveEpoch number that the number of the new epoch must also exceed
  * @returns the lease with the new epoch, and the number of voided outcomes
  * @throws FencedError if the cell has another owner
  */
@@ -107,7 +107,7 @@ export async function recordRecovery(
   });
 }
 
-/** Marks an interrupted recovery of this epoch as finished, because the cell has been found ready. */
+/** Marks an interrupted recovery of this epoch as finished, because the cell was found to be ready. */
 export async function finishRecovery(sql: Sql, lease: CellLease): Promise<void> {
   await sql`
     UPDATE recoveries SET step = 'finished', finished_at = now()
@@ -170,9 +170,8 @@ export async function partnerNets(
 
 /**
  * Returns the index at which each game continues, after a rebuild or in its partner's new cell, and the index
- * at which the next loaded block begins. Games without blocks are omitted. A raffle's pool and a table's
- * shoes, which continue at their old index, are loaded again from the first block that is not completely
- * committed.
+ * at which the next loaded block begins. Games without blocks are omitted. The blocks of a raffle or table,
+ * which continues at its old index, are loaded again from the first block that is not completely committed.
  * @param isAllCommitted true if every dealt outcome is committed, so that each game continues exactly where
  * it was
  */
@@ -221,13 +220,15 @@ export interface PlayerState {
   readonly entryNumber: number;
   readonly outcomeCode: number;
   readonly balanceMicros: number;
-  /** First entry of the player, whose time is the player's creation time; undefined if it was not read. */
+  /**
+   * First entry of the player; its time is the player's creation time. Undefined if the entry was not read.
+   */
   readonly firstId: bigint | undefined;
 }
 
 /**
  * Returns the first entry of the cell that {@link readCheckpoint} does not include; undefined if it includes
- * all.
+ * all entries.
  */
 export async function uncheckedFrom(sql: Sql, cell: number): Promise<bigint | undefined> {
   const [row] = await sql<{ unchecked_from: bigint | null }[]>`
@@ -320,8 +321,8 @@ async function checkpointRange(
     WHERE excluded.entry_id > t.entry_id
     RETURNING 1`;
   await checkpointRecency(tx, oldest, newest, ranges);
-  // The rows of `cells` are locked in the same order as in a flush, which also locks several of them, to
-  // avoid a deadlock.
+  // The rows of `cells` are locked in the same order as in a flush. A flush locks several rows, too, and
+  // another order could cause a deadlock.
   await tx`SELECT 1 FROM cells WHERE cell = ANY(${ranges[0]}::int[]) ORDER BY cell FOR NO KEY UPDATE`;
   await tx`
     UPDATE cells SET unchecked_from = CASE WHEN cursor_id > c.to_id THEN c.to_id + 1 END
@@ -331,8 +332,8 @@ async function checkpointRange(
 
 const MAX_ID = 2n ** 63n - 1n;
 /**
- * Range of entry ids that one checkpoint step covers: two minutes. On a busy system a step takes one or two
- * seconds.
+ * Range of entry ids that one step of a checkpoint covers: two minutes. On a busy system a step takes one or
+ * two seconds.
  */
 const CHECKPOINT_SLICE = idsIn(120_000);
 
@@ -360,8 +361,8 @@ export async function readCheckpoint(
 ): Promise<void> {
   const columns = PLAYER_STATE_COLUMNS.map((name) => `c.${name}`).join(', ');
   const all = `SELECT ${columns} FROM player_checkpoints c JOIN partners USING (partner_id) WHERE ${inScopeText(scope)}`;
-  // The query finds the few changed players through new ledger entries. OFFSET 0 makes Postgres look up each
-  // player separately.
+  // The query finds the few changed players through their new ledger entries. OFFSET 0 makes Postgres look up
+  // each player separately.
   const ids = others.map((playerId) => Buffer.from(playerId).toString('hex'));
   const some = `
     SELECT ${columns} FROM (
@@ -391,8 +392,8 @@ export async function readCheckpoint(
 }
 
 /**
- * Columns for a spin's notice of a communal progressive. If `eventId` is null there is no notice, and the
- * other columns may be missing.
+ * Columns for a spin's notice of a communal progressive. If `eventId` is null, the spin has no notice, and
+ * the other columns may be missing.
  */
 const TOLD_COLUMNS = {
   eventId: 'e.event_id',
@@ -417,8 +418,8 @@ export const RECOVERED = {
 export const recoveredRow: (row: CopyRow) => Pick<LedgerRow, MembersReadBy<'rebuild'>> = rowReader(REBUILT);
 
 /**
- * Reads the entries of cells from an id on with one scan, in no particular order. {@link RECOVERED} has the
- * fields of the rows.
+ * Reads the entries of cells from an id on with one scan, in no particular order. The constant {@link
+ * RECOVERED} lists the fields of the rows.
  */
 export async function readEntriesFrom(
   sql: Sql,

@@ -1,8 +1,8 @@
 /**
  * Repairs a cell on a promoted replica (prepare.ts). The data of the replica is a prefix of the ledger: its
  * outbox has been committed by now (ledger/drain.ts), and the later entries of the ledger are written here.
- * Most of the cell, the bound request ids and the players, stays as it is. A repair therefore takes a second
- * where a rebuild takes minutes.
+ * The bound request ids and the players, which are most of the cell, stay as they are. A repair therefore
+ * takes a second where a rebuild takes minutes.
  *
  *   claimed, drained ──> voided (Postgres: next epoch; leased, uncommitted outcomes are voided on record)
  *     ──> replayed (request ids of later entries) ──> pruned ──> partners ──> players
@@ -102,7 +102,7 @@ export async function repair(
 }
 
 /**
- * Reads the ledger's entries after the replica's newest one, and binds their request ids.
+ * Reads the ledger's entries after the replica's newest entry, and binds their request ids.
  * @param segment the replica's open segment; its closed segments end at its newest entry or earlier
  */
 async function replay(
@@ -115,7 +115,7 @@ async function replay(
 ): Promise<Replay> {
   const filler = new CellFiller(store, owner);
   const replayed: Replay = { players: new Map(), requests: 0 };
-  // The recent players of a pot are collected anew from the checkpoint on.
+  // The recent players of a pot are collected anew, starting from the checkpoint.
   const unchecked = pots.length === 0 ? undefined : await uncheckedFrom(sql, store.cell);
   await readEntriesFrom(
     sql,
@@ -148,8 +148,8 @@ async function replay(
 }
 
 /**
- * Writes the players that have later entries as the ledger has them, and adds player statuses that the
- * replica lacks.
+ * Writes the players that have entries later than the replica's newest, in the state of the ledger. Also adds
+ * player statuses that the replica lacks.
  * @param before records of these players on the replica
  */
 async function fillPlayers(

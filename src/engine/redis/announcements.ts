@@ -1,12 +1,12 @@
 /**
  * Announcements between processes over Redis. Workers announce the committed watermark of a cell, processes
- * announce what they read of the catalog, and scripts announce that a block has been dealt out. Any message
- * may be lost, so nothing depends on one.
+ * announce what they read of the catalog, and scripts announce that a block has been dealt out. Any
+ * announcement may be lost, so nothing may depend on it.
  *
  * In a cluster the channels are sharded, with one channel per cell and one per node for the catalog; the
  * channels of the scripts are always sharded. The node that holds a cell publishes the cell's messages
- * itself. PUBLISH would send each message to all nodes. A subscriber of several nodes would then receive it
- * several times, and a subscriber of one node would miss the messages of all cells while that node is
+ * itself. PUBLISH would send each message to all nodes. A subscriber of several nodes would then receive a
+ * message several times, and a subscriber of one node would miss the messages of all cells while that node is
  * unreachable.
  */
 import { openSubscriber, type RedisClient } from './redisClient.js';
@@ -30,11 +30,11 @@ export interface CatalogAnnouncement {
   /** Number of the newest change of the catalog that the process has read. */
   readonly newest: bigint;
   /**
-   * Watermark of restricting changes: the process has read every such change of the catalog up to this
-   * number.
+   * Watermark of restricting changes: the process has read every change of the catalog up to this number that
+   * revokes or restricts something.
    */
   readonly newestRestriction: bigint;
-  /** Digest of everything else that was read of the catalog in the same poll. */
+  /** Hash of everything else that was read of the catalog in the same poll. */
   readonly digest: string;
 }
 
@@ -95,9 +95,9 @@ export function publish(redis: RedisClient, channel: string, message: string, is
 }
 
 export interface Listener {
-  /** Settles with the first attempt to connect. Failed connections are retried automatically. */
+  /** The promise settles after the first attempt to connect. Failed connections are retried automatically. */
   readonly isOpen: Promise<void>;
-  /** Subscribes to the channels again, after their list has changed. */
+  /** Subscribes to the channels again after the list of channels has changed. */
   subscribe(): void;
   close(): void;
 }
@@ -127,12 +127,12 @@ export function listenOn(
       onMessage(message);
     } catch (error) {
       // Any client that may publish on the channel can send messages that are not from this service.
-      onError(new Error('A pub/sub message was not sent by this service', { cause: error }));
+      onError(new Error('A message is not one of this service', { cause: error }));
     }
   };
   subscriber.on('message', heard).on('smessage', heard);
-  // A subscription fails if the connection is lost, a cell has moved, or the user has no permission. The next
-  // reconnection subscribes again.
+  // A subscription fails if the connection is lost, a cell has moved, or the Redis user has no permission.
+  // After the next reconnection it is tried again.
   const subscribe = (): void => {
     const subscribed =
       typeof channel === 'string'
@@ -145,7 +145,7 @@ export function listenOn(
   return { isOpen: subscriber.connect(), subscribe, close: () => subscriber.disconnect() };
 }
 
-/** Listens for commits. While no announcements arrive, waiting callers poll Postgres. */
+/** Listens for commits. If announcements are missed, waiting callers poll Postgres. */
 export function listenForCommits(
   url: string,
   channel: string | (() => readonly string[]),

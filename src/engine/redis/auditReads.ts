@@ -1,4 +1,4 @@
-/** Read access of the audit to Redis. All reads are bounded in size, and none of them writes. */
+/** The audit's read access to Redis. Every read is limited in size, and none writes. */
 
 import { BOOKED, LAST, TOTALS, type Totals } from '../../domain/layouts.js';
 import type { PlayerStatus } from '../../domain/playerStatus.js';
@@ -202,7 +202,10 @@ async function playerStatusOf(redis: RedisClient, cell: CellName, field: string)
   return record === null ? 'ACTIVE' : readPlayer(record).status;
 }
 
-/** Reads the list before the record, because a script moves shares from the list to the end of the record. */
+/**
+ * The list is read before the record, because a script moves shares from the list to the end of the record. A
+ * share could otherwise be missed.
+ */
 async function waitingSharesOf(redis: RedisClient, cell: CellName, field: string): Promise<Buffer[]> {
   const listed = await redis.lrangeBuffer(waitingSharesKey(cell, field), 0, -1);
   const record = await redis.hgetBuffer(playersKey(cell), field);

@@ -1,7 +1,7 @@
 /**
  * Announces the number of the newest change that restricts a partner, a key or a game, through a sorted set
- * in Redis. A front end that has lost Postgres can tell from it that its catalog is stale. Every process that
- * reads such a change from Postgres announces it.
+ * in Redis. From this number, a front end that has lost Postgres can tell that its catalog is stale. Every
+ * process that reads such a change from Postgres announces it.
  */
 import type { RedisClient } from './redisClient.js';
 

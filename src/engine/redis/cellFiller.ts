@@ -1,6 +1,6 @@
 /**
  * Fills a cell that its owner has claimed and cleared with the data that a rebuild reads from the ledger.
- * Many fields are written per call.
+ * Each call writes many fields.
  */
 import type { PotRecord } from '../../domain/communal.js';
 import { ROUND } from '../../domain/layouts.js';
@@ -42,7 +42,7 @@ export class CellFiller {
     this.#set(partnersKey(this.#store.name), String(partnerId), writePartner(netMicros));
   }
 
-  /** Adds a partner with its record from the cell that it leaves. */
+  /** Adds a partner that moves here, with its record from its old cell. */
   copiedPartner(partnerId: number, record: Buffer): void {
     this.#set(partnersKey(this.#store.name), String(partnerId), record);
   }
@@ -122,7 +122,7 @@ export class CellFiller {
     this.#calls.add(call);
   }
 
-  /** True if so many calls are under way that {@link pause} should be called before adding more. */
+  /** True if too many calls are under way. The caller should call {@link pause} before it adds more data. */
   get isBusy(): boolean {
     return this.#calls.size >= CALLS_MAX;
   }

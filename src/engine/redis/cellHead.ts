@@ -19,8 +19,8 @@ export interface CellOwner {
 }
 
 /**
- * The owner's argument to scripts: its fence, with the step of a move if there is one
- * (lua/include/ownerFence.lua).
+ * The owner's argument to scripts: its fence. If the write belongs to a partner's move, the step of the move
+ * follows (lua/include/ownerFence.lua).
  */
 export const fenceText = ({ fence, step }: CellOwner): string =>
   step === undefined ? String(fence) : `${fence} ${step.partnerId} ${step.number}`;
@@ -49,15 +49,15 @@ export interface NewCellHead {
   /** Initial request-id segments, for a cell that has none. */
   readonly segments?: Segments;
   /**
-   * Partners that have left the cell. Commands for them are rejected. If a partner has come back, only
-   * commands that do not know of the move back are rejected.
+   * Partners that have left the cell. Commands for them are rejected. If a partner has come back, a command
+   * is rejected only if its caller does not know of the move back.
    */
   readonly away: readonly AwayPartner[];
 }
 
 export interface AwayPartner {
   readonly partnerId: number;
-  /** Number of the move by which the partner came back; undefined if it has not. */
+  /** Number of the move by which the partner came back; undefined if it has not come back. */
   readonly backBy: number | undefined;
 }
 
@@ -66,8 +66,8 @@ export const writeAway = (partners: readonly AwayPartner[]): string =>
   `;${partners.map(({ partnerId, backBy }) => (backBy === undefined ? `${partnerId};` : `${partnerId}:${backBy};`)).join('')}`;
 
 /**
- * Decides the same as lua/include/away.lua: true if the partner has left, or came back by a move that the
- * caller does not know.
+ * Makes the same decision as lua/include/away.lua: true if the partner has left, or came back by a move that
+ * the caller does not know of.
  */
 export function isTurnedAway(away: string, partnerId: number, knownMove: number): boolean {
   if (away.includes(`;${partnerId};`)) return true;

@@ -1,7 +1,7 @@
 /**
- * Encodes and decodes records in Redis that are more than a fixed layout (domain/layouts.ts), because they
- * have defaults or parts of variable length. Amounts of money are read as safe integers of JavaScript, since
- * the scripts keep balances within ±9e15 micro-USD.
+ * Encodes and decodes those records in Redis that have defaults or parts of variable length in addition to a
+ * fixed layout (domain/layouts.ts). Amounts of money are read as safe integers of JavaScript, since the
+ * scripts keep balances within ±9e15 micro-USD.
  */
 import { entryTimeMs, entryTimeMsOfWords, makeEntryId, SEQUENCE_MAX } from '../../domain/entryId.js';
 import type { RecordOf } from '../../domain/layout.js';
@@ -36,7 +36,7 @@ export const NO_TOTALS: Totals = { entries: 0, bytes: 0 };
 /** Reads the TOTALS in the field `last`. */
 export const totalsOfLast = (last: Buffer): Totals => TOTALS.read(last, MOMENT.bytes);
 
-/** Reads the TOTALS before an outbox entry from its fields. */
+/** Reads the totals that preceded an outbox entry from the fields of that entry. */
 export const totalsBefore = ([, , , totals]: readonly Buffer[]): Totals => TOTALS.read(totals!);
 
 /**
@@ -56,8 +56,8 @@ export const readBooked = (buffer: Buffer): Booked => {
 export const writeBooked = ({ id, totals }: Booked): Buffer => BOOKED.make({ id, ...totals });
 
 /**
- * Returns the size of the backlog that is not known to be committed, from the fields `last` and `booked` of a
- * cell's hash.
+ * Returns the size of the backlog that Redis does not know to be committed, from the fields `last` and
+ * `booked` of a cell's hash.
  */
 export function waitingTotals(last: Buffer | null, booked: Buffer | null): Totals {
   if (last === null) return NO_TOTALS;
@@ -67,14 +67,13 @@ export function waitingTotals(last: Buffer | null, booked: Buffer | null): Total
 }
 
 /**
- * Returns the field `epoch` of a cell's hash: the epoch, and the server run for which a worker has verified
- * that the cell has everything the ledger knows. A server that was restarted on an older copy of its data
- * therefore can't have the same token. The suffix `segments` names the way in which the cell stores request
- * ids.
+ * Returns the value of the field `epoch` in a cell's hash: the epoch, and the server run for which a worker
+ * has verified that the cell has everything the ledger knows. If a server was restarted on an older copy of
+ * its data, its token differs. The suffix `segments` names the way in which the cell stores request ids.
  */
 export const cellToken = (epoch: string, serverId: string): string => `${epoch}:${serverId}:segments`;
 
-/** Returns the field `last` of a new cell, whose next entry must be after the given time. */
+/** Returns the field `last` of a new cell. The cell's next entry must be after the given time. */
 export const writeLast = (timeMs: number): Buffer =>
   LAST.make({ timeMs, sequence: SEQUENCE_MAX, ...NO_TOTALS });
 
@@ -86,19 +85,22 @@ export const isGame = ({ length }: Buffer): boolean =>
   length >= GAME.bytes && length <= GAME.bytes + 2 * READ_AHEAD && length % 2 === 0;
 
 /**
- * Returns the outcomes that the script has read ahead from the game's block, packed as in a block. Often
- * empty.
+ * Returns the outcomes that the script has read ahead from the game's block, packed as in a block. The result
+ * is often empty.
  */
 export const readAhead = (record: Buffer): Buffer => record.subarray(GAME.bytes);
 
-/** Offset of the shares after PLAYER and PLAYER_STATUS that the player has not been notified of. */
+/**
+ * Offset, in a player's record after PLAYER and PLAYER_STATUS, of the shares that the player has not been
+ * notified of.
+ */
 export const PLAYER_SHARES_AT = PLAYER.bytes + PLAYER_STATUS.bytes;
 
 /** True if the length of a player's record is valid. */
 export const isPlayer = ({ length }: Buffer): boolean =>
   length === PLAYER.bytes || length >= PLAYER_SHARES_AT;
 
-/** Reads the PLAYER_STATUS after PLAYER; undefined if there is none. */
+/** Reads the PLAYER_STATUS that follows PLAYER in a player's record; undefined if there is none. */
 const statusOf = (record: Buffer): RecordOf<typeof PLAYER_STATUS> | undefined =>
   record.length > PLAYER.bytes ? PLAYER_STATUS.read(record, PLAYER.bytes) : undefined;
 const hasFlag = (record: Buffer, flag: number): boolean => ((statusOf(record)?.flags ?? 0) & flag) !== 0;
@@ -163,8 +165,8 @@ export const outboxTimeMs = (batch: Buffer, at: number): number =>
   entryTimeMsOfWords(batch.readUInt32LE(at + OUTBOX.id + 4), batch.readUInt32LE(at + OUTBOX.id));
 
 /**
- * Decodes all entries of one outbox stream entry, oldest first. For display, tests and tickets; the flusher
- * decodes rows with faster code.
+ * Decodes all entries of one outbox stream entry, oldest first. The function serves displays, tests and
+ * raffle tickets; the flusher has faster code.
  * @throws RangeError if an entry has an unknown kind
  */
 export function readOutbox(batch: Buffer): OutboxRecord[] {
@@ -198,7 +200,7 @@ export type OpenRound = RecordOf<typeof ROUND>;
 export const readRound = (record: Buffer): OpenRound | undefined =>
   record.length === ROUND.bytes ? ROUND.read(record) : undefined;
 
-/** Encodes a PLAYER record with its optional tail. */
+/** Encodes a player's record: PLAYER, and the optional parts after it. */
 export function writePlayer(player: {
   entryId: bigint;
   outcomeCode: number;

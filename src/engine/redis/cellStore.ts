@@ -1,6 +1,6 @@
 /**
- * Access to the data of one cell in Redis. Any process may read it; the cell's owner writes blocks, outbox
- * and epoch. Spins go through scripts.ts instead, and the audit reads through auditReads.ts.
+ * Access to the data of one cell in Redis. Any process may read the data; only the cell's owner writes
+ * blocks, outbox and epoch. Spins go through scripts.ts instead, and the audit's reads through auditReads.ts.
  */
 import type { PotRecord } from '../../domain/communal.js';
 import { entryTimeMs, streamIdOf } from '../../domain/entryId.js';
@@ -54,12 +54,12 @@ import { closedName } from './serverIdentity.js';
 
 export type { CellHead, CellOwner, NewCellHead } from './cellHead.js';
 
-/** Fields of a hash: names and values in alternation. */
+/** Fields of a hash. Each name is followed by its value. */
 export type Fields = readonly (string | Buffer)[];
 
 /**
- * Stream entries in the form of the client library. Each entry has the field b, its records, and the field t,
- * its totals.
+ * Stream entries in the form of the client library. The field b of an entry has its records, and the field t
+ * has the totals.
  */
 type StreamEntries = [id: Buffer, fields: Buffer[]][];
 
@@ -103,7 +103,7 @@ export class CellStore {
     this.#claimCell = node.script('claimCell', 'allow-oom');
     this.#fencedSet = node.script('fencedSet');
     this.#fencedAdd = node.script('fencedAdd');
-    // The fencedSet script may run when Redis is out of memory if it writes these few bytes, which are needed
+    // The fencedSet script may run when Redis is out of memory if it writes the few bytes that are needed
     // before memory can be freed.
     this.#fencedMark = node.script('fencedSet', 'allow-oom');
   }
@@ -122,7 +122,7 @@ export class CellStore {
     return record === null ? undefined : readPlayer(record);
   }
 
-  /** Returns the counter and queue of a game, or undefined before its first block. */
+  /** Returns the counter and queue of a game, or undefined before the game's first block is loaded. */
   async findGame(gameId: number): Promise<GameRecord | undefined> {
     const record = await this.#redis.hgetBuffer(gamesKey(this.name), String(gameId));
     return record === null ? undefined : readGame(record);
@@ -156,7 +156,7 @@ export class CellStore {
    * Returns the id of the newest ledger entry in the outbox, committed or not, or 0 if the outbox is empty.
    */
   async newestInOutbox(): Promise<bigint> {
-    // The field `last` of the cell is not usable, because after a rebuild it is higher than every existing
+    // The field `last` of the cell can't be used, because after a rebuild it is higher than every existing
     // entry.
     const key = outboxKey(this.name);
     const [newest] = (await this.#redis.xrevrangeBuffer(key, '+', '-', 'COUNT', 1)) as StreamEntries;
@@ -169,7 +169,7 @@ export class CellStore {
     return (batches as StreamEntries).flatMap(([, fields]) => readOutbox(fields[1]!)).slice(0, limit);
   }
 
-  /** Returns the number and size of the entries that are not known to be committed. */
+  /** Returns the number and size of the entries that Redis does not know to be committed. */
   async outboxTotals(): Promise<Totals> {
     const [last, booked] = await this.#redis.hmgetBuffer(cellKey(this.name), 'last', 'booked');
     return waitingTotals(last ?? null, booked ?? null);
@@ -216,7 +216,7 @@ export class CellStore {
     };
   }
 
-  /** Returns the fence of the owner that has claimed the cell, or 0 if none has. */
+  /** Returns the fence of the owner that has claimed the cell, or 0 if no owner has. */
   async fence(): Promise<bigint> {
     return BigInt((await this.#redis.hget(cellKey(this.name), 'fence')) ?? 0);
   }
@@ -279,15 +279,15 @@ export class CellStore {
    */
   async close(owner: CellOwner, epoch: string): Promise<void> {
     await this.claim(owner);
-    // Keeps the server run that is named in the cell instead of the current one. A later handshake must still
-    // be able to tell whether this server may lack entries.
+    // The cell keeps the server run that it names. A later handshake must still be able to find out whether
+    // this server may lack entries.
     const [, , serverId = ''] = ((await this.token()) ?? '').split(':');
     await this.#mark(owner, ['epoch', cellToken(epoch, closedName(serverId))]);
   }
 
   /**
-   * Records the committed watermark of the outbox. The deal script computes the size of the backlog from it,
-   * and a handshake can tell from it whether the ledger has lost entries.
+   * Records the committed watermark of the outbox. From this watermark the deal script computes the size of
+   * the backlog, and a handshake finds out whether the ledger has lost entries.
    * @throws OutrunError if a later owner has written
    */
   async markBooked(owner: CellOwner, booked: Booked): Promise<void> {
@@ -299,8 +299,8 @@ export class CellStore {
    * newest entry if none follows.
    */
   async totalsAt(cursor: bigint): Promise<Totals> {
-    // The field `last` is read first, so that an entry added in between is found as an entry after the
-    // cursor.
+    // The field `last` is read first. If an entry is added between the two reads, it is thus found as an
+    // entry after the cursor.
     const last = await this.#redis.hgetBuffer(cellKey(this.name), 'last');
     const after = `(${streamIdOf(cursor)}`;
     const [next] = (await this.#redis.xrangeBuffer(
@@ -332,8 +332,8 @@ export class CellStore {
   }
 
   /**
-   * Appends to the list of shares that a player has not been notified of, with the checks and errors of
-   * {@link fencedSet}.
+   * Appends to the list of shares that a player has not been notified of. Makes the same checks and throws
+   * the same errors as {@link fencedSet}.
    */
   async listWaitingShares(owner: CellOwner, player: string, shares: readonly Buffer[]): Promise<void> {
     this.assertServer(owner);
@@ -343,7 +343,7 @@ export class CellStore {
 
   /**
    * Writes the recent players of a game, after the owner has claimed the cell (lua/fencedAdd.lua).
-   * @param recent the newest spin of each player, most recent first
+   * @param recent players with the time of their newest spin, most recent first
    * @throws OutrunError, RefusedError or NotSentError; nothing was done
    */
   async rememberPlayers(
@@ -431,7 +431,7 @@ export class CellStore {
     await this.node.run(this.#fencedMark, [key, key], [fenceText(owner), ...fields]);
   }
 
-  /** @throws NotSentError if the connected server run is not the owner's */
+  /** @throws NotSentError if the connected server run differs from the owner's */
   assertServer({ serverId }: CellOwner): void {
     if (serverId !== undefined && serverId !== this.node.serverId) {
       throw new NotSentError('Redis is not connected or was restarted');

@@ -2,22 +2,22 @@
 import type { RedisNode } from './node.js';
 
 export interface Clocks {
-  /** Clock of this process, in ms since the Unix epoch. */
+  /** Returns this process's clock, in ms since the Unix epoch. */
   readonly now: () => number;
   /** Maximum tolerated difference between the clocks of Redis, Postgres and this process, in ms. */
   readonly skewMaxMs: number;
 }
 
 /**
- * Returns how far a clock is ahead of another clock that was read before and after it, in ms. Negative if it
- * is behind, 0 if both may be equal.
+ * Returns how far a clock is ahead of another clock, in ms. The other clock was read before and after the
+ * first. Negative if the first clock is behind, 0 if both may be equal.
  */
 export const aheadMs = (timeMs: number, beforeMs: number, afterMs: number): number =>
   timeMs > afterMs ? timeMs - afterMs : Math.min(0, timeMs - beforeMs);
 
 /**
- * Returns the nodes whose clock differs too much from this process's, with a message each. Nodes that do not
- * answer are skipped.
+ * Returns the nodes whose clock differs too much from this process's clock, with a message for each node.
+ * Nodes that do not respond are skipped.
  */
 export async function skewedNodes(
   nodes: readonly RedisNode[],

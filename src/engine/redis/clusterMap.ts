@@ -4,8 +4,8 @@
  *   seeds ──first answer──> primaries ──each second, after redirects──> views of the cluster ──> claims
  *                                                                                                └──> nodes
  *
- * Each server reports its own view of the cluster, and some views are outdated (a server that was cut off, or
- * has just come back). If two views claim a cell's slot for different primaries, the claim with the higher
+ * Each server reports its own view of the cluster. Some views are outdated, because the server was cut off or
+ * has just come back. If two views claim a cell's slot for different primaries, the claim with the higher
  * configuration epoch wins, as it does among the servers.
  */
 
@@ -24,7 +24,7 @@ const LOOK_EVERY_MS = 1000;
 const LOOK_AGAIN_AFTER_MS = 50;
 /**
  * Maximum time that a start waits for all primaries to become reachable, in ms. The start then continues
- * without the missing ones.
+ * without those that are not.
  */
 const READY_WITHIN_MS = 3000;
 
@@ -39,7 +39,7 @@ export class ClusterMap implements CellMap {
   readonly #claims: (Claim | undefined)[] = [];
   #places: readonly RedisNode[] = [];
   #nodes = new Map<string, RedisNode>();
-  /** Node of the cells whose slot no primary has claimed yet. It is never connected. */
+  /** Node for the cells whose slot no primary has claimed yet. This node is never connected. */
   readonly #nowhere: RedisNode;
   readonly #listeners = new Set<() => void>();
   #timer: NodeJS.Timeout | undefined;
@@ -101,7 +101,7 @@ export class ClusterMap implements CellMap {
     if (!this.#isClosed) this.#timer = setTimeout(() => this.#look(), afterMs);
   }
 
-  /** Polls every primary of the cluster. A primary that does not answer does not delay the others. */
+  /** Polls every primary of the cluster. A primary that does not respond does not delay the others. */
   #look(): void {
     this.#lookedAt = performance.now();
     for (const node of this.#nodes.values()) node.identifyAgain();
@@ -114,8 +114,8 @@ export class ClusterMap implements CellMap {
     this.#lookSoon(Math.max(0, this.#lookedAt + LOOK_AGAIN_AFTER_MS - performance.now()));
 
   /**
-   * Adopts the view of the first seed that answers.
-   * @throws the error of the last seed if none answers
+   * Adopts the view of the first seed that responds.
+   * @throws the error of the last seed if none responds
    */
   async #askSeeds(): Promise<void> {
     const ask = async (seed: string): Promise<void> => {

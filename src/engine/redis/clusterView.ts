@@ -11,7 +11,7 @@ export interface PrimaryView {
   readonly address: string;
   /**
    * Configuration epoch, which rises with each failover and each takeover of a slot. If two primaries claim a
-   * slot, the one with the higher epoch holds it.
+   * slot, the primary with the higher epoch holds it.
    */
   readonly configEpoch: number;
   /** First and last hash slot of each range that the primary holds. */
@@ -20,7 +20,7 @@ export interface PrimaryView {
 
 export interface ClusterView {
   readonly primaries: readonly PrimaryView[];
-  /** Node ids of all servers, including replicas and servers that have left. */
+  /** Node ids of all servers, including replicas and servers that have left the cluster. */
   readonly nodeIds: ReadonlySet<string>;
   /** The server that was asked for its view; undefined if it is a replica. */
   readonly self: PrimaryView | undefined;
@@ -33,7 +33,7 @@ export interface ClusterView {
 
 /**
  * @param text the reply to CLUSTER NODES
- * @param askedHost host of the server that was asked, which may not know its own host
+ * @param askedHost host of the server that sent the reply, because the server may not know its own host
  */
 export function readClusterNodes(text: string, askedHost: string): ClusterView {
   const primaries: PrimaryView[] = [];
@@ -51,7 +51,8 @@ export function readClusterNodes(text: string, askedHost: string): ClusterView {
       nodeId: nodeId!,
       address,
       configEpoch: Number(configEpoch),
-      // Hash slots in brackets are being migrated. Their current holder lists them without brackets as well.
+      // A hash slot in brackets is being migrated. The primary that still holds the slot also lists it
+      // without brackets.
       ranges: slots.filter((range) => /^\d/.test(range)).map(rangeOf),
     };
     primaries.push(primary);

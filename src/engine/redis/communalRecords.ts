@@ -1,6 +1,6 @@
 /**
- * Encodes and decodes the records of communal progressives in Redis, and their notes in the outbox, as far as
- * they are more than a fixed layout (domain/layouts.ts).
+ * Encodes and decodes the records of communal progressives in Redis, and their notes in the outbox. Only
+ * records and notes that are more than a fixed layout (domain/layouts.ts) are handled here.
  */
 import {
   type BonusNotice,
@@ -87,7 +87,7 @@ export interface WaitingShare extends BonusNotice {
   readonly entryId: bigint;
 }
 
-/** Size of the length field of a WAITING_SHARE, which the length itself does not count. In bytes. */
+/** Size of the length field of a WAITING_SHARE, in bytes. The length does not include the field itself. */
 const LENGTH_BYTES = WAITING_SHARE.at.entryId;
 
 export function writeWaitingShare({ entryId, ...share }: WaitingShare): Buffer {

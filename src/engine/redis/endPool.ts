@@ -1,4 +1,4 @@
-/** Ends the sale of a voided raffle in its cell before its last ticket is sold. */
+/** Ends the sale of a voided raffle in its cell, although not all tickets are sold. */
 
 import { fenceText } from './cellHead.js';
 import { writeGame } from './cellRecords.js';
@@ -7,8 +7,8 @@ import { cellKey, gamesKey } from './keys.js';
 
 /**
  * Sets the counter of a pool to its end and removes the pool. No further ticket can be sold, and
- * lua/loadBlock.lua treats the pool as already loaded. Repeating the call is safe. The script is allowed to
- * run when Redis is out of memory.
+ * lua/loadBlock.lua treats the pool as already loaded. Repeating the call is safe. The script may run when
+ * Redis is out of memory.
  * @throws OutrunError, RefusedError or NotSentError; nothing was done
  */
 export async function endPool(

@@ -1,6 +1,6 @@
 /**
  * Lists every key in Redis, with its type and its writers. All keys of a cell have the cell's hash tag, so
- * that one script call touches only one slot of a Redis Cluster.
+ * that one script call accesses only one slot of a Redis Cluster.
  */
 
 /**
@@ -50,7 +50,7 @@ export interface LoadedBlock {
 
 const BLOCK_KEY = /^\{c(\d+)(?:\.\d+)?\}:block:(\d+):(\d+)$/;
 
-/** Parses a key that {@link blockKey} made; undefined if the key is not a block's. */
+/** Parses a key that {@link blockKey} made; undefined if the key is not of this form. */
 export function readBlockKey(key: string): LoadedBlock | undefined {
   const match = BLOCK_KEY.exec(key);
   if (match === null) return undefined;
@@ -59,8 +59,8 @@ export function readBlockKey(key: string): LoadedBlock | undefined {
 }
 
 /**
- * hash: requestId hash → the spin or adjustment that it is bound to. Written by deal.lua and adjust.lua,
- * released by the cell's owner (requestSegments.lua) once the runs in Postgres have its ids.
+ * hash: hash of a requestId → the spin or adjustment that it is bound to. Written by deal.lua and adjust.lua,
+ * released by the cell's owner (requestSegments.lua) once the runs in Postgres have the hash's request ids.
  */
 export const idempotencyKey = (cell: CellName, segment: number): string => `{c${cell}}:idem:${segment}`;
 /** hash: game id → its communal progressive. Written by deal.lua, communalSet.lua and communalFund.lua. */
@@ -95,9 +95,9 @@ export const authFailuresKey = (address: string, cell?: CellName): string =>
 export const changesKey = (cell?: CellName): string =>
   cell === undefined ? 'spindle:changes' : `spindle:changes:{c${cell}}`;
 /**
- * hash: size → published note of the public log (logNotes.ts). In a cluster each node has one, as described
- * for {@link changesKey}.
- * @param log name made of the log's origin
+ * hash: size of a tree → published note of the public log (logNotes.ts). In a cluster each node has one such
+ * hash, as described for {@link changesKey}.
+ * @param log name that is made from the log's origin
  */
 export const logKey = (log: string, cell?: CellName): string =>
   cell === undefined ? `spindle:log:${log}` : `spindle:log:${log}:{c${cell}}`;
@@ -110,11 +110,11 @@ export const bookedChannel = (cell?: CellName): string =>
 
 /**
  * Sharded channel on which scripts announce that a block of one of the cell's games has been dealt out
- * (lua/include/writeGames.lua). A single server has such channels as well.
+ * (lua/include/writeGames.lua). On a single server this channel is sharded, too.
  */
 export const dealtChannel = (cell: CellName): string => `spindle:dealt:{c${cell}}`;
 
-/** Prefix of a player's field, which the playerId follows. */
+/** Prefix of a player's field name. The playerId follows it. */
 export const playerPrefix = (partnerId: number): string => `${partnerId}:`;
 /**
  * Field of a player at a game: its open round in {@link roundsKey}, and its forced outcome in {@link

@@ -1,6 +1,6 @@
 /**
  * Keeps the newest published notes of the public log in Redis, outside the cells. If Postgres is restored to
- * an older state or is empty, the notes show what the log has already signed (evidenceWatch.ts).
+ * an older state or is empty, the notes prove which trees the log has already signed (evidenceWatch.ts).
  */
 import type { RedisClient } from './redisClient.js';
 

@@ -35,8 +35,8 @@ export class RedisNode {
   readonly durability: RedisDurability;
 
   /**
-   * Addresses (`host:port`) of the server's replicas in its cluster. Always empty for a single server, whose
-   * replicas are not looked up.
+   * Addresses (`host:port`) of the server's replicas in its cluster. The list is always empty for a single
+   * server, because its replicas are not looked up.
    */
   #replicas: readonly string[] = [];
 
@@ -135,7 +135,7 @@ export class RedisNode {
     return () => void this[CLIENT].off('identified', listener);
   }
 
-  /** Calls the listener whenever the server answers that it does not hold a cell. */
+  /** Calls the listener whenever the server replies that it does not hold a cell. */
   onRedirected(listener: () => void): void {
     this[CLIENT].on('redirected', listener);
   }
@@ -168,7 +168,7 @@ export class RedisNode {
   }
 
   /**
-   * Iterates over the loaded scripts, and tells for each whether its files still give the same script. The
+   * Iterates over the loaded scripts, and checks for each whether its files still give the same script. The
    * files are read one script at a time.
    */
   *scriptsRead(): Generator<{ readonly name: string; readonly isSame: boolean }, void, undefined> {
@@ -179,9 +179,9 @@ export class RedisNode {
   }
 
   /**
-   * Runs a script, by its SHA-1 if the server already knows it.
+   * Runs a script, by its SHA-1 if the server already knows the script.
    * @throws EpochError, GapError, OutrunError, RefusedError or NotSentError if nothing was done; StaleError
-   * if this call did nothing. After any other error the script may have run.
+   * if this call did nothing. After any other error the script may have been executed.
    */
   run(script: Script, keys: readonly string[], args: readonly Argument[]): Promise<unknown> {
     return this.#runOn(this[CLIENT], script, keys, args, () => {});
@@ -228,7 +228,8 @@ export class RedisNode {
       return await client.callBuffer('EVALSHA', script.sha, keys.length, ...keys, ...args);
     } catch (error) {
       if (!messageOf(error).startsWith('NOSCRIPT')) throw this.#asError(error, script);
-      // The server does not know the script yet. The script has not run, so its source may be sent.
+      // The server does not know the script yet. The script was not executed, so it is safe to send its
+      // source.
       try {
         const running = client.callBuffer('EVAL', script.source, keys.length, ...keys, ...args);
         onAgain();
@@ -246,7 +247,7 @@ export class RedisNode {
   }
 
   /**
-   * Returns {@link serverId}.
+   * Returns the id of the current server run, as {@link serverId} does.
    * @throws NotSentError if the server is not connected
    */
   knownServerId(): string {
@@ -273,8 +274,8 @@ export class RedisNode {
   }
 
   /**
-   * Returns the number of the newest announced change of partners, keys and games, or 0 if none was
-   * announced.
+   * Returns the number of the newest announced change of partners, keys and games that restricts anything, or
+   * 0 if none was announced.
    */
   announcedChange(key: string, datasetId: string): Promise<bigint> {
     return announcedChange(this[CLIENT], key, datasetId);

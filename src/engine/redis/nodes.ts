@@ -22,7 +22,7 @@ import { type RedisUse, sumOfUses } from './use.js';
 
 export interface CellMap {
   readonly nodes: readonly RedisNode[];
-  /** True if the cells are pinned to hash slots, which can move between nodes. */
+  /** True if the cells are pinned to hash slots. Slots can move between nodes. */
   readonly isCluster: boolean;
   of(cell: number): RedisNode;
   /**
@@ -50,16 +50,16 @@ export const fixedMap = (
   },
 });
 
-/** Cells that can't be dealt from, grouped by reason. */
+/** Cells from which nothing can be dealt, grouped by reason. */
 export interface CellStates {
   /** Cells whose Redis has another epoch or none. */
   readonly closed: readonly number[];
-  /** Cells whose node does not answer. */
+  /** Cells whose node does not respond. */
   readonly away: readonly number[];
 }
 
 const CELL_NUMBERS = Array.from({ length: CELLS }, (_, cell) => cell);
-/** Time without an answer after which a node counts as unreachable, in ms. */
+/** Time without a response after which a node counts as unreachable, in ms. */
 const ANSWERS_WITHIN_MS = 1500;
 
 export class RedisNodes {
@@ -122,8 +122,8 @@ export class RedisNodes {
   }
 
   /**
-   * Calls `begin` for each node, now and whenever a node is added. Calls the function that it returned when
-   * the node is removed.
+   * Calls `begin` for each node, now and whenever a node is added. When a node is removed, calls the function
+   * that `begin` returned for it.
    * @returns a function that ends everything
    */
   each(begin: (node: RedisNode) => () => void): () => void {
@@ -156,7 +156,7 @@ export class RedisNodes {
     all();
   }
 
-  /** Returns the cells that can't be dealt from under the given epochs. */
+  /** Returns the cells from which nothing can be dealt under the given epochs. */
   async closed(epochs: ReadonlyMap<number, string>): Promise<CellStates> {
     const closed: number[] = [];
     const away: number[] = [];
@@ -197,7 +197,7 @@ export class RedisNodes {
   }
 
   /**
-   * Listens for catalog reads of other processes, over a connection to each node.
+   * Listens for announcements of catalog reads by other processes, over a connection to each node.
    * @param onDeaf called when a connection is lost; announcements on that node are missed from then on
    * @returns a function that ends the subscription
    */
@@ -247,8 +247,8 @@ export class RedisNodes {
         onBooked,
         onError,
       );
-      // Nothing waits for the subscription on a node that is added later. A failed connection attempt is
-      // retried.
+      // The caller does not wait for the subscription on a node that is added later. A failed connection
+      // attempt is retried.
       isOpen.catch(() => {});
       opened.push(isOpen);
       subscriptions.add(subscribe);
@@ -334,11 +334,11 @@ export class RedisNodes {
 
   /**
    * Returns the notes of the public log that are kept on the nodes.
-   * @returns undefined if no node answers
+   * @returns undefined if no node responds
    * @throws Error if the Redis user has no permission to read them
    */
   async logNotes(log: string): Promise<string[] | undefined> {
-    // All cells are tried, because a cell may have moved to another node since its note was stored.
+    // Search all cells' keys, because a cell may have moved to another node since its note was stored.
     const places = this.#map.isCluster
       ? CELL_NUMBERS.map((cell) => ({ node: this.of(cell), key: logKey(log, this.nameOf(cell)) }))
       : [{ node: this.all[0]!, key: logKey(log) }];
@@ -359,14 +359,17 @@ export class RedisNodes {
   }
 
   /**
-   * Returns the key on the node, which is also the name of its channel. Empty if the node no longer holds a
-   * cell.
+   * Returns the node's key for announced changes, which is also the name of its channel. Empty if the node no
+   * longer holds a cell.
    */
   #changesKeys(node: RedisNode): string[] {
     return this.#keysOf(node, changesKey);
   }
 
-  /** Returns a key that is outside the cells. In a cluster it has the hash tag of one of the node's cells. */
+  /**
+   * Returns a key for data that does not belong to a cell. In a cluster the key has the hash tag of one of
+   * the node's cells.
+   */
   #keysOf(node: RedisNode, keyOf: (cell?: CellName) => string): string[] {
     if (!this.#map.isCluster) return [keyOf()];
     const cell = CELL_NUMBERS.find((each) => this.of(each) === node);
@@ -374,8 +377,8 @@ export class RedisNodes {
   }
 
   /**
-   * Returns the node and key that count failed authentications from a client address. If that node is
-   * unreachable, another node counts.
+   * Returns the node and key for the count of failed authentications from a client address. If the address's
+   * node is unreachable, another node keeps the count.
    */
   failuresOf(address: string): { readonly node: RedisNode; readonly key: string } {
     if (!this.#map.isCluster) return { node: this.all[0]!, key: authFailuresKey(address) };
@@ -386,8 +389,8 @@ export class RedisNodes {
   }
 
   /**
-   * Returns the total resource usage of all nodes that answer.
-   * @throws the error of a node if none answers
+   * Returns the total resource usage of all nodes that respond.
+   * @throws the error of a node if none responds
    */
   async use(): Promise<RedisUse> {
     const asked = this.all.map((node) => withTimeout(node.use(), ANSWERS_WITHIN_MS));

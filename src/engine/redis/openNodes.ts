@@ -1,5 +1,5 @@
 /**
- * Opens the nodes behind REDIS_URL: a single server, or a Redis Cluster if the URL names several addresses.
+ * Opens the nodes that REDIS_URL names: a single server, or a Redis Cluster if the URL has several addresses.
  */
 import { seedsOf } from '../../domain/storeUrl.js';
 import { ClusterMap } from './clusterMap.js';

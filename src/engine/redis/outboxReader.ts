@@ -2,9 +2,10 @@
  * Reads the outboxes of the cells of one node over a dedicated connection, because a read blocks until
  * entries arrive.
  *
- * A read is bounded in bytes. After a read to the end of the outboxes, little can have gathered before the
- * next read. Before any other read (the first, one after a pause, one after a failure) the reader asks for
- * the size of each backlog. It then reads only as many cells as fit, in turn.
+ * Every read is limited in bytes. If the previous read has just reached the end of the outboxes, few new
+ * entries can have gathered. In any other case (the first read, a read after a pause or a failure) the reader
+ * asks for the size of each backlog. It then reads only as many cells as the limit allows, and the other
+ * cells in later reads.
  */
 
 import { setTimeout as pause } from 'node:timers/promises';
@@ -21,7 +22,7 @@ import { runOf } from './serverIdentity.js';
 export interface OutboxBatch {
   /** Encoded ledger entries, in the format of `readOutbox`. */
   readonly records: Buffer;
-  /** Totals of the outbox before this stream entry. */
+  /** Totals of the outbox as they were before this stream entry. */
   readonly before: Totals;
   /**
    * Keys of the requestIds of a batch's spins, in the order of the records. If empty, the keys are computed
@@ -53,17 +54,20 @@ export interface CellRead {
 export interface OutboxRead {
   /** Cells with new outbox entries. Cells without any are omitted. */
   readonly cells: readonly CellRead[];
-  /** True if the outboxes have more entries than one read returns. */
+  /** True if the outboxes have more entries than one read can return. */
   readonly isMore: boolean;
 }
 
-/** Maximum size of the entries that one read loads, in bytes, as far as the cells' totals are accurate. */
+/**
+ * Maximum size of the entries that one read loads, in bytes. It is kept as far as the cells' totals are
+ * accurate.
+ */
 export const READ_BYTES_MAX = 32_000_000;
 /** Maximum number of stream entries of one cell in one read. */
 const ENTRIES_MAX = 512;
 /**
- * Maximum number of stream entries if a single cell has more bytes than one read may load. An entry can have
- * 0.9 MB (512 spins with the longest ids).
+ * Maximum number of stream entries to read of a single cell that has more bytes than one read may load. A
+ * stream entry can have 0.9 MB (512 spins with the longest ids).
  */
 const LARGE_ENTRIES_MAX = 32;
 /**
@@ -71,7 +75,7 @@ const LARGE_ENTRIES_MAX = 32;
  */
 const POLL_MS_MIN = 2;
 const POLL_MS_MAX = 25;
-/** Time after reading the outboxes to their end during which the backlog is assumed to be small, in ms. */
+/** Time, in ms, for which the backlog is assumed to be small after the outboxes were read to their end. */
 const KNOWN_MS = 1000;
 
 const NO_KEYS = Buffer.alloc(0);
@@ -88,9 +92,11 @@ export class OutboxReader {
   readonly node: RedisNode;
   readonly #nodes: RedisNodes;
   readonly #client: RedisClient;
-  /** Cells that were all read to the end, with the time by performance.now(). */
+  /** Cells that were all read to the end, with the time of that read on the scale of performance.now(). */
   #short: { readonly cells: ReadonlySet<number>; readonly at: number } | undefined;
-  /** True if the newest read returned no entries. The epochs are then only read once entries arrive. */
+  /**
+   * True if the newest read returned no entries. In that case the epochs are not read before entries arrive.
+   */
   #isQuiet = false;
   /**
    * Cell that was read last when not all cells fitted into one read. The next read begins with the cell after
@@ -111,8 +117,8 @@ export class OutboxReader {
   }
 
   /**
-   * True if this connection leads to the same server run as the node's own. Both may differ for a moment
-   * after a restart.
+   * True if this connection leads to the same server run as the node's own connection. The two may differ for
+   * a moment after a restart.
    */
   get isAtNode(): boolean {
     const { serverId } = this.node;
@@ -140,8 +146,8 @@ export class OutboxReader {
 
   async #readEntries(choice: Choice, waitMs: number): Promise<CellRead[]> {
     if (!this.#nodes.isCluster) return this.#readTogether(choice, waitMs);
-    // In a cluster one command can only read keys of one slot. A blocking read of one cell would delay the
-    // reads of the other cells, so the cells are polled.
+    // In a cluster one command can read keys of a single slot only. A blocking read of one cell would delay
+    // the reads of the other cells, so the cells are polled.
     const deadline = performance.now() + waitMs;
     for (let restMs = POLL_MS_MIN; ; restMs = Math.min(2 * restMs, POLL_MS_MAX)) {
       const cells = await this.#readEach(choice);
@@ -219,7 +225,7 @@ export class OutboxReader {
   }
 
   /**
-   * Reads the size of each cell's backlog. Chooses all cells if the sum fits in one read, otherwise as many
+   * Reads the size of each cell's backlog. Chooses all cells if the sum fits into one read, otherwise as many
    * cells as fit.
    */
   async #choose(positions: readonly OutboxPosition[]): Promise<Choice> {

@@ -1,4 +1,7 @@
-/** Copies, blocks and removes the data of one partner in a cell when the partner moves to another cell. */
+/**
+ * Operations on the data of one partner in a cell, for its move to another cell: copying, blocking and
+ * removing the data.
+ */
 import { makeEntryId } from '../../domain/entryId.js';
 import type { MoveStep } from '../../domain/partnerMove.js';
 import { fenceText } from './cellHead.js';
@@ -63,8 +66,8 @@ export const unlistWaitingShares = (store: CellStore, owner: CellOwner, player: 
   removeKeys(store, owner, [waitingSharesKey(store.name, player)]);
 
 /**
- * Removes all data of a partner from a cell, except its request ids, which are released together with those
- * of other partners.
+ * Removes all data of a partner from a cell, except its request ids, which are released later together with
+ * those of other partners.
  * @param gameIds the partner's games
  * @throws OutrunError, RefusedError or NotSentError; part of the data may already have been removed
  */

@@ -12,23 +12,22 @@ const OPTIONS = {
   // A call fails immediately while the server is unreachable, so that the caller can decide whether to repeat
   // it.
   enableOfflineQueue: false,
-  // An unanswered command is never resent behind the caller's back, because a batch could then be dealt
-  // twice.
+  // The client library must not resend a command without a reply, because a batch could then be dealt twice.
   autoResendUnfulfilledCommands: false,
   maxRetriesPerRequest: 0,
   connectTimeout: 2000,
-  // An unresponsive server counts as unreachable. Spins also have their own deadline.
+  // A server that does not respond counts as unreachable. Spins also have their own deadline.
   commandTimeout: 3000,
-  // A connection that receives nothing is closed, so that a new one is opened.
+  // A connection that receives nothing for a time is closed, so that a new one is opened.
   socketTimeout: 4000,
   retryStrategy: (attempt: number) => Math.min(50 * attempt, 500),
-  // A server that is loading its append-only file is asked again soon. By default the client waits for the
-  // server's estimate, up to 10 s.
+  // A server that is loading its append-only file is asked again soon. By default the client would wait for
+  // as long as the server estimates, up to 10 s.
   maxLoadingRetryTime: 200,
   keepAlive: 10_000,
   noDelay: true,
-  // CLIENT SETINFO is not sent. A Redis user with few permissions would be refused the command, and each
-  // refusal would be an entry in the server's ACL LOG.
+  // CLIENT SETINFO is not sent. The server would refuse it to a Redis user with few permissions, and record
+  // each refusal in its ACL LOG.
   disableClientInfo: true,
 } satisfies RedisOptions;
 
@@ -36,12 +35,12 @@ const optionsFor = (url: string) => ({ ...redisOptionsOf(url), ...OPTIONS });
 
 const IDENTIFY_TIMEOUT_MS = 5000;
 
-/** Property name of a node's connection. Only src/engine/redis may import it. */
+/** Name of the property that has a node's connection. Only src/engine/redis may import it. */
 export const CLIENT: unique symbol = Symbol('the connection of a node');
 
 /**
  * Reads which server run a connection leads to; undefined if the server must not be used.
- * @throws Error if the server does not tell
+ * @throws Error if the server does not identify itself
  */
 export type ReadServerId = (client: Redis) => Promise<string | undefined>;
 
@@ -51,7 +50,7 @@ const readRunId: ReadServerId = async (client) => /^run_id:(\w+)/m.exec(await cl
 export class RedisClient extends Redis {
   /**
    * Id of the server run; undefined while it is not known. A restarted server has another id, because its
-   * data may be older than before the restart. serverIdentity.ts describes the ids in a cluster.
+   * data may be older than before the restart. serverIdentity.ts describes the form of the ids in a cluster.
    */
   serverId: string | undefined;
   lost = 0;
@@ -90,7 +89,7 @@ export class RedisClient extends Redis {
     if (this.serverId === undefined) throw new Error('INFO server of Redis has no run_id');
   }
 
-  /** Closes the connection. Everything that waits for the server fails immediately. */
+  /** Closes the connection. All callers that wait for the server fail immediately. */
   close(): void {
     this.disconnect();
     this.emit('closed for good');
@@ -183,8 +182,8 @@ export async function askOnce(url: string, command: string, ...words: string[]):
  * each 'ready' event.
  */
 export function openSubscriber(url: string, onError: (error: Error) => void): Redis {
-  // The library would resubscribe by itself without handling a failure, and the unhandled rejection would end
-  // the process.
+  // The library would resubscribe by itself. If that failed, the library would not handle the rejection, and
+  // the process would end.
   const client = new Redis({ ...optionsFor(url), autoResubscribe: false });
   client.on('error', (error) => onError(asClearError(error)));
   return client;

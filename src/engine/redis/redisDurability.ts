@@ -4,7 +4,7 @@
  */
 import type { RedisClient } from './redisClient.js';
 
-/** Settings with which the server keeps every write that it acknowledges. */
+/** Values of the server's settings with which it keeps every write that it acknowledges. */
 const DURABLE_SETTINGS = {
   appendonly: 'yes',
   appendfsync: 'always',
@@ -15,7 +15,10 @@ const DURABLE_SETTINGS = {
 export class RedisDurability {
   readonly #client: RedisClient;
   #volatile: readonly string[] = [];
-  /** Server run in which the append-only file was found to be off, until the file is complete again. */
+  /**
+   * Server run in which the append-only file was found to be off. It is cleared once the file is complete
+   * again.
+   */
   #logOffIn: string | undefined;
 
   constructor(client: RedisClient) {
@@ -28,7 +31,8 @@ export class RedisDurability {
   }
 
   /**
-   * Reads the settings of the server's durability. If the server does not answer, the last result is kept.
+   * Reads the settings that determine the server's durability. If the server does not respond, the last
+   * result is kept.
    * @returns true if the settings have changed
    */
   async look(): Promise<boolean> {
@@ -40,7 +44,7 @@ export class RedisDurability {
 
   /**
    * Reads the settings that allow the server to lose data.
-   * @throws Error if the server does not answer
+   * @throws Error if the server does not respond
    */
   async find(): Promise<readonly string[]> {
     const { serverId } = this.#client;
@@ -48,7 +52,7 @@ export class RedisDurability {
     if (found.some((setting) => setting.startsWith('appendonly '))) {
       this.#logOffIn = serverId;
     } else if (this.#logOffIn !== undefined && this.#logOffIn === serverId) {
-      // An append-only file that was turned on again counts only after it has been rewritten completely.
+      // After the append-only file was turned on again, it must be rewritten completely before it counts.
       // Until then a restart would load the earlier file.
       if (!(await this.#isLogWhole()))
         return [...found, 'appendonly yes, but the append-only file is not complete yet'];

@@ -44,12 +44,13 @@ class DurabilityWatch extends PeriodicService {
     if (await this.#node.durability.look()) this.#listener.onChanged();
   }
 
-  /** A failed check is ignored, because it says nothing about a server that does not answer. */
+  /** A failed check is ignored: if a server does not respond, nothing new is known about its settings. */
   protected onTurnFailed(): void {}
 }
 
 /**
- * Watches each node separately, so that a node that does not answer does not delay the checks of other nodes.
+ * Watches each node separately, so that a node that does not respond does not delay the checks of other
+ * nodes.
  */
 export class DurabilityWatches implements Service {
   readonly name = 'durability watch';

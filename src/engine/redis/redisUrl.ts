@@ -8,7 +8,10 @@ import type { RedisOptions } from 'ioredis';
 
 type Address = Pick<RedisOptions, 'host' | 'port' | 'username' | 'password' | 'db' | 'tls' | 'family'>;
 
-/** Parameters of a `rediss://` URL. Each is the path of a PEM file, with the parameter names of redis-cli. */
+/**
+ * Parameters of a `rediss://` URL. The value of each is the path of a PEM file, and their names are those of
+ * redis-cli.
+ */
 const FILES = { cacert: 'ca', cert: 'cert', key: 'key' } as const;
 
 /**
@@ -49,8 +52,8 @@ function readPem(parameter: string, path: string): Buffer {
 }
 
 /**
- * Shortens an error of OpenSSL, whose message begins with a thread number and names a source line. Other
- * errors are returned unchanged.
+ * Shortens the message of an OpenSSL error, which begins with a thread number and names a line of source
+ * code. Other errors are returned unchanged.
  */
 export function asClearError(error: Error): Error {
   const { code, reason } = error as { code?: string; reason?: string };
@@ -59,23 +62,23 @@ export function asClearError(error: Error): Error {
 }
 
 /**
- * Returns the later of two connection errors, unless it only says that a command was pending when the
- * connection ended.
+ * Returns the later of two connection errors. If the later error only says that a command was pending when
+ * the connection ended, returns the earlier one.
  */
 export const tellingFault = (before: Error | undefined, error: Error): Error | undefined =>
   error.name === 'MaxRetriesPerRequestError' ? before : asClearError(error);
 
 /**
  * Explains why a first connection failed, with a hint about the address.
- * @param fault error of the connection; undefined if the server just closed it
+ * @param fault error of the connection; undefined if the server closed the connection without one
  */
 export function openingFault(url: string, fault: Error | undefined): Error {
   const { message, code } = (fault ?? {
     message: 'the server closed the connection',
     code: 'EPIPE',
   }) as NodeJS.ErrnoException;
-  // A plain port waits for more input after a TLS handshake, so the attempt times out. A TLS port closes a
-  // connection that does not begin with a handshake.
+  // A port without TLS waits for more input after a TLS handshake, so the attempt times out. A port with TLS
+  // closes a connection that does not begin with a handshake.
   if (url.startsWith('rediss:') && code === 'ETIMEDOUT')
     return new Error(`${message}. The port may not speak TLS.`);
   if (code === 'ECONNRESET' || code === 'EPIPE')

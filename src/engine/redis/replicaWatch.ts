@@ -1,6 +1,6 @@
 /**
  * Watches whether the replicas of a server keep the writes that they acknowledge. With ACK=replica, a replica
- * that does not sync each write or can't be queried does not count, and spins then wait for the ledger
+ * does not count if it does not sync each write or can't be queried. Spins then wait for the ledger
  * (replicatedCalls.ts).
  */
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
@@ -14,7 +14,7 @@ class WatchedReplica extends PeriodicService {
   readonly #client: RedisClient;
   readonly #durability: RedisDurability;
   /**
-   * Settings with which the replica could lose writes, as found over the current connection; undefined before
+   * Settings with which the replica could lose writes, as read over the current connection; undefined before
    * the first check.
    */
   #volatile: readonly string[] | undefined;
@@ -23,7 +23,7 @@ class WatchedReplica extends PeriodicService {
     super({ everyMs: TURN_MS, firstAfterMs: TURN_MS });
     this.#client = new RedisClient(url, onError);
     this.#durability = new RedisDurability(this.#client);
-    // A restarted server may have other settings.
+    // Forget the settings, because a restarted server may have others.
     this.#client.on('close', () => {
       this.#volatile = undefined;
     });

@@ -17,18 +17,20 @@ export interface ReplicatedReply {
 
 interface Line {
   readonly client: RedisClient;
-  /** Number of WAIT commands on this connection that are unanswered. */
+  /** Number of WAIT commands on this connection that have no reply yet. */
   waits: number;
   /** The WAIT of the current turn of the event loop, which is sent at the end of the turn. */
   wait: Promise<boolean> | undefined;
 }
 
 const LINES = 2;
-/** Maximum wait for the replicas, in ms. After a longer wait the commit to the ledger would be faster. */
+/**
+ * Maximum wait for the replicas, in ms. If they take longer, waiting for the commit to the ledger is faster.
+ */
 const WAIT_MS = 250;
 /**
- * Maximum wait after a WAIT that timed out, until a WAIT succeeds again, in ms. A value of 0 would wait
- * without a limit.
+ * Maximum wait for the replicas, in ms, between a WAIT that timed out and the next WAIT that succeeds. It
+ * must not be 0, because WAIT would then wait without a limit.
  */
 const LATE_WAIT_MS = 1;
 
@@ -92,7 +94,7 @@ export class ReplicatedCalls {
   ): Promise<ReplicatedReply> {
     const line = this.#pick();
     let wait: Promise<boolean> | undefined;
-    // A resent script comes after the first WAIT, so it needs another one.
+    // A resent script is sent after the first WAIT, so it needs another WAIT.
     const again = (): void => {
       wait = this.#wait(line);
     };

@@ -4,7 +4,10 @@
  */
 import { type Script, withPlaces } from './scriptLoader.js';
 
-/** The cell's epoch is not the caller's, or Redis has lost it. Nothing was done. */
+/**
+ * The cell's epoch differs from the one that the caller expects, or Redis has lost the epoch. Nothing was
+ * done.
+ */
 export class EpochError extends Error {}
 /** The partner has left the cell or is about to leave it. Nothing was done. */
 class AwayError extends EpochError {}
@@ -20,8 +23,8 @@ export class GapError extends Error {
 /** The connection was not usable, so the call never left this process. */
 export class NotSentError extends Error {}
 /**
- * The node does not hold the cell: another node holds it, or the cluster serves it nowhere at the moment.
- * Nothing was done.
+ * The node does not hold the cell: another node holds the cell, or no node of the cluster serves it at the
+ * moment. Nothing was done.
  */
 export class NotHereError extends NotSentError {}
 /**
@@ -41,7 +44,10 @@ export class RefusedError extends Error {}
  * done.
  */
 export class ClockError extends RefusedError {
-  /** Time by which Redis or the entry is ahead of the caller, in ms. Negative if it is behind. */
+  /**
+   * Time by which the clock of Redis, or the newest entry, is ahead of the caller, in ms. Negative if it is
+   * behind.
+   */
   readonly skewMs: number;
   constructor(skewMs: number) {
     super(
@@ -52,8 +58,8 @@ export class ClockError extends RefusedError {
 }
 
 /**
- * The cell lacks an entry that the caller has answered, because an older copy has taken over and has not been
- * recognized yet. Nothing was done.
+ * The cell lacks an entry that the caller has answered, because an older copy of the data has taken over and
+ * has not been recognized yet. Nothing was done.
  */
 export class LacksError extends RefusedError {}
 
@@ -61,20 +67,20 @@ export class LacksError extends RefusedError {}
 const REFUSED = /^(OOM|LOADING|READONLY|MISCONF|MASTERDOWN|BUSY|NOREPLICAS|NOPERM|NOAUTH|WRONGPASS)/;
 
 /**
- * Errors of a cluster's server about keys that it does not hold. A script reads before it writes, so even the
- * last of these errors comes before anything was done. Redirects are never followed; the next attempt uses
- * the map of the cells.
+ * Errors that a server of a cluster returns for keys that it does not hold. A script reads keys before it
+ * writes, so even an error in the middle of a script comes before anything was done. Redirects are never
+ * followed; the next attempt uses the map of the cells.
  */
 const NOT_HERE = /^(MOVED|ASK|TRYAGAIN|CLUSTERDOWN) |access a non local key/;
 
-/** Error of the client library for a call that was not written. */
+/** Error of the client library for a call that it never sent. */
 const NOT_SENT = /^Stream isn't writeable/;
 
-/** Errors of the client library and of sockets which mean that the server does not answer. */
+/** Errors of the client library and of sockets which mean that the server does not respond. */
 const AWAY =
   /^(Stream isn't writeable|Connection is closed|Command timed out)|max retries per request|ECONN|ETIMEDOUT|EPIPE/;
 
-/** True if Redis does not answer or accepts no commands at the moment. */
+/** True if Redis does not respond or accepts no commands at the moment. */
 export const isRedisAway = (error: unknown): boolean =>
   error instanceof NotSentError ||
   error instanceof RefusedError ||

@@ -2,8 +2,8 @@
  * Composes a script of lua/ with its includes.
  * - `-- include: name` inserts the file of that name in lua/include, which may have includes of its own. A
  *   file that is included twice is inserted once, where it is first needed.
- * - `-- inline: name` inserts the file at every place. It acts like a function's body, without the cost of
- *   a call.
+ * - `-- inline: name` inserts the file at every place where the line stands. The file acts like the body of
+ *   a function, without the cost of a call.
  * - A constant of lua/include/layouts is replaced by its value, because a script can have only 200 locals,
  *   and each local costs time in every call.
  */
@@ -25,12 +25,12 @@ export interface Script {
 
 export const LUA_DIR = join(PROJECT_ROOT, 'lua');
 
-/** An included file does not exist, or includes itself. */
+/** Thrown when an included file does not exist, or includes itself. */
 export class IncludeError extends Error {}
 
 const INCLUDE = /^ *-- (include|inline): (\S+)$/;
 const LAYOUTS = 'include/layouts/';
-/** A line of lua/include/layouts: a constant's name with its number or text. */
+/** A line of lua/include/layouts: the name of a constant with its value, a number or text. */
 const CONSTANT = /^local ([A-Z][A-Z0-9_]*) = ([\d.e]+|'[^']*')$/;
 
 /**

@@ -14,8 +14,8 @@ export interface CellCall {
   /** Dataset and number of the epoch that the caller expects. */
   readonly epoch: string;
   /**
-   * Watermark of the caller's request-id filters: a ledger entry, 8 bytes little endian. Absent or empty if
-   * it has no filters.
+   * Watermark of the caller's request-id filters: the id of a ledger entry, 8 bytes little endian. Absent or
+   * empty if the caller has no filters.
    */
   readonly reach?: Buffer;
   /** Field of the caller's newest operation, `op:<slot>`; empty if the reply is not stored. */
@@ -31,8 +31,8 @@ export interface CellCall {
    */
   readonly answered?: Buffer;
   /**
-   * Number of the newest move that the caller knows of the command's partner. Absent if it knows of none, or
-   * if the operation passes the number itself.
+   * Number of the newest move of the command's partner that the caller knows of. Absent if it knows of none,
+   * or if the operation itself passes the number.
    */
   readonly newestMove?: number | undefined;
   readonly args: readonly (string | number | Buffer)[];
@@ -41,7 +41,7 @@ export interface CellCall {
 export interface ScriptOptions {
   /** Maximum backlog of a cell's outbox. Dealing stops when it is reached. */
   readonly outboxMax: { readonly entries: number; readonly bytes: number };
-  /** Clock that scripts compare with their own. Absent if clocks are not compared. */
+  /** Clock that scripts compare with the clock of Redis. Absent if clocks are not compared. */
   readonly clock?: {
     /** Clock of this process, in ms since the Unix epoch. */
     readonly now: () => number;

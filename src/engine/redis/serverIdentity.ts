@@ -1,7 +1,6 @@
 /**
  * Identifies the runs of a cluster's servers as `<run_id>.<replication id>.<node id>.<configuration epoch>`.
- * From the ids of two runs one can tell whether writes that the first run acknowledged may be missing in the
- * second.
+ * The ids of two runs tell whether the second run may lack writes that the first run acknowledged.
  *
  * A single server is identified by its run_id alone, because its data can only come from its own append-only
  * file.
@@ -41,14 +40,14 @@ export async function readMemberId(
 export const runOf = (serverId: string): string => serverId.split('.')[0]!;
 
 /**
- * Returns the id that a closed cell stores. The cell can't be dealt from under it, but the origin of its data
- * can still be determined.
+ * Returns the server id that is written to a closed cell. Nothing can be dealt from the cell under this id,
+ * but the id still tells where the cell's data comes from.
  */
 export const closedName = (serverId: string): string => ['none', ...serverId.split('.').slice(1)].join('.');
 
 /**
- * True if writes that were acknowledged by the first run may be missing in the second, because its data came
- * by asynchronous replication. This is ruled out if no failover happened in between:
+ * True if the second run may lack writes that the first run acknowledged, because its data came by
+ * asynchronous replication. The result is false if no failover happened in between:
  * - the same process under the same replication id
  * - the same node under the same configuration epoch, restarted from its own append-only file
  */

@@ -2,7 +2,7 @@
 import { CELL_MAX } from '../../domain/entryId.js';
 
 export const SLOTS = 16_384;
-/** Maximum number of cells, whether they are in use or not. */
+/** Maximum number of cells, including those that are not in use. */
 export const CELLS = CELL_MAX + 1;
 const SLOTS_A_CELL = SLOTS / CELLS;
 const CELL_BITS = Math.log2(CELLS);
@@ -28,9 +28,9 @@ function crc16(text: string, begun = 0): number {
 export const slotOfTag = (tag: string): number => crc16(tag) % SLOTS;
 
 /**
- * Returns the slot of a cell, which does not depend on the nodes. It comes from the cell's number with its
- * bits reversed: the first cells are far apart, and later cells lie between them. Slot ranges of equal length
- * therefore have nearly the same number of cells, however many cells there are.
+ * Returns the slot of a cell, which does not depend on the nodes. The slot is computed from the cell's number
+ * with its bits reversed: the first cells are far apart, and later cells lie between them. Slot ranges of
+ * equal length therefore have nearly the same number of cells, however many cells there are.
  */
 export function slotOfCell(cell: number): number {
   let reversed = 0;
@@ -60,7 +60,7 @@ function searchName(cell: number): string {
 }
 
 /**
- * Returns the cell whose node stores data that belongs to a text instead of a cell, for example to a client
- * address.
+ * Returns the cell whose node stores data that does not belong to a cell, for example the data of a client
+ * address. The cell is chosen by a text.
  */
 export const cellOfText = (text: string): number => crc16(text) % CELLS;

@@ -19,7 +19,7 @@ export const SPIN_STATUS = {
   raffleClosed: 12,
   playerBlocked: 13,
   playerUnknown: 14,
-  /** The request is left to a later call. Nothing was done, and it was not counted. */
+  /** The request is left to a later call. Nothing was done, and the request was not counted. */
   deferred: 15,
   /** The budget of the communal progressive is smaller than the amount to be taken from it. */
   shortBudget: 16,
@@ -33,8 +33,8 @@ export const SPIN_STATUS = {
   /** Redis does not bind the requestId, but the ledger may have it. Nothing was done. */
   mayBeBound: 23,
   /**
-   * An intent with this number or a higher one was refused. Nothing was done, and a new number is needed to
-   * decide it.
+   * This intent, or an intent with a higher number, was refused. Nothing was done, and the intent needs a new
+   * number to be decided.
    */
   lapsed: 24,
 } as const;
@@ -42,8 +42,9 @@ export const SPIN_STATUS = {
 /**
  * Reason why a request may only be answered by a replay.
  * - `not`: there is no such reason.
- * - `refused`: the caller denies the deal.
- * - `mayBeBound`: only the ledger can tell whether the requestId is bound.
- * - `otherWager`: the wager is not the raffle's, which is reported only if the raffle has tickets left.
+ * - `refused`: the caller does not permit a new deal.
+ * - `mayBeBound`: only the ledger has the information whether the requestId is bound.
+ * - `otherWager`: the wager differs from the raffle's, which is reported only if the raffle has tickets
+ *   left.
  */
 export const DENY = { not: 0, refused: 1, mayBeBound: 2, otherWager: 3 } as const;

@@ -1,20 +1,20 @@
 /**
  * Keeps the request ids that this worker has committed and not yet written to runs, so that they need not be
- * read from the ledger for the run. They are a cache. After a start, or if there are too many, the ids are
- * read from the ledger.
+ * read from the ledger when a run is written. This is only a cache: after a start, or if there are too many
+ * ids, they are read from the ledger.
  */
 import { RequestPairs } from '../../domain/requestPairs.js';
 
 /**
- * Maximum numbers of request ids in memory, over all cells, at 16 bytes each. From DUE_IDS on they are
- * written to runs, even from an open segment. Beyond IDS_MAX they are dropped.
+ * Maximum numbers of request ids in memory, over all cells, at 16 bytes each. From DUE_IDS on, the ids are
+ * written to runs, even those of an open segment. Beyond IDS_MAX they are dropped.
  */
 const DUE_IDS = 2 ** 20;
 const IDS_MAX = 2 ** 21;
 /** Number of request ids for which the memory of a quiet cell has room. */
 const FIRST_PAIRS = 256;
 
-/** The ids of all entries of a cell after `from`, up to and including `to`. */
+/** The request ids of all entries of a cell after `from`, up to and including `to`. */
 interface Kept {
   readonly from: bigint;
   to: bigint;
@@ -25,7 +25,7 @@ export class CommittedRequestIds {
   readonly #cells = new Map<number, Kept>();
   #ids = 0;
 
-  /** True if there are so many ids that they should be written to runs. */
+  /** True if memory has so many ids that they should be written to runs. */
   get areDue(): boolean {
     return this.#ids >= DUE_IDS;
   }
@@ -41,7 +41,9 @@ export class CommittedRequestIds {
     this.#ids += pairs.count;
   }
 
-  /** Returns the entry of a cell up to which all its request ids are in memory; undefined if none are. */
+  /**
+   * Returns the entry of a cell up to which all request ids of the cell are in memory; undefined if none are.
+   */
   watermarkOf(cell: number): bigint | undefined {
     return this.#cells.get(cell)?.to;
   }

@@ -1,13 +1,13 @@
 /**
- * Plans the memory of the request-id filters: which filters are folded (made coarser), so that all of them
- * fit.
+ * Plans the memory of the request-id filters: decides which filters are folded (made smaller and less
+ * precise), so that all of them fit.
  */
 import { totalmem } from 'node:os';
 import { foldedBytes } from '../../domain/requestFilter.js';
 
 /**
- * Maximum number of folds at a start, which leaves 8 bits per id. With a coarser filter, nearly every fresh
- * id would need a look-up in the ledger.
+ * Maximum number of folds of a filter at a start. One fold leaves 8 bits per id. With a coarser filter,
+ * nearly every fresh id would need a look-up in the ledger.
  */
 const COARSEST_FOLDS = 1;
 /** Size below which a request-id filter is not folded further, in bytes. */
@@ -35,7 +35,7 @@ function memoryBytes(): number {
 export const filterMegabytesByDefault = (bytes = memoryBytes()): number =>
   Math.max(1, Math.floor(bytes / DEFAULT_SHARE / MEGABYTE));
 
-/** Returns the size of all filters at their coarsest, as far as a start allows it, in bytes. */
+/** Returns the size of all filters, in bytes, if each is folded as often as a start allows. */
 export function coarsestBytes(filters: readonly Pick<FilterSize, 'bytes'>[]): number {
   return filters.reduce((sum, { bytes }) => sum + foldedBytes(bytes, coarsestFolds(bytes)), 0);
 }
@@ -43,8 +43,8 @@ export function coarsestBytes(filters: readonly Pick<FilterSize, 'bytes'>[]): nu
 const coarsestFolds = (bytes: number): number => (bytes > FILTER_BYTES_MIN ? COARSEST_FOLDS : 0);
 
 /**
- * Plans the number of folds of each filter so that all fit, with no filter folded fewer times than now. The
- * least folded filters are folded first, the earliest of them before later ones. If the filters can't fit,
+ * Plans the number of folds of each filter so that all filters fit. No filter gets fewer folds than it has
+ * now. The least folded filters are folded first, and among these the earliest. If the filters can't fit,
  * each is made as small as possible.
  */
 export function plannedFolds(filters: readonly FilterSize[], bytesMax: number): number[] {

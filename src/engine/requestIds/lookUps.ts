@@ -1,6 +1,6 @@
 /**
  * Limits the look-ups of request ids in the ledger: the number under way, in total and per partner, and the
- * number that wait. A partner that keeps repeating old ids therefore only delays itself.
+ * number that wait. A partner that keeps repeating old ids therefore only delays its own requests.
  */
 
 const UNDER_WAY_MAX = 12;
@@ -19,7 +19,9 @@ interface Waiting {
 export class LookUps {
   #underWay = 0;
   readonly #waiting: Waiting[] = [];
-  /** By partner: the number of look-ups under way, and the total number including waiting ones. */
+  /**
+   * By partner: the number of look-ups under way, and the total number of look-ups including waiting ones.
+   */
   readonly #ofPartners = new Map<number, { underWay: number; held: number }>();
   #held = 0;
 

@@ -1,6 +1,6 @@
 /**
- * A front end's view of the request ids that Redis has released: filters that tell a fresh id from one that
- * the ledger may have, and the look-up in the ledger for the few ids that it may have.
+ * The request ids that Redis has released, for a front end: filters that distinguish a fresh id from an id
+ * that the ledger may have, and the look-up in the ledger for an id that it may have.
  *
  *   id ──filters of its cell──> no filter has it: fresh, up to the filters' watermark ──> script
  *                │ a filter may have it
@@ -9,8 +9,8 @@
  *                                    └──> not found: the script again, as for a fresh id
  *
  * Each call passes the watermark of the filters to the script. If later ids have been released, the script
- * refuses (BEHIND). The filters are then loaded again, and the same call is repeated after asking them about
- * its ids again.
+ * refuses (BEHIND). The filters are then loaded again, the ids of the call are checked against them again,
+ * and the same call is repeated.
  */
 
 import type { BindingTimes } from '../../domain/bindingTimes.js';
@@ -30,13 +30,13 @@ import type { RequestRun, RunsWatermark } from './requestRuns.store.js';
 import type { FoundRequest } from './secondPass.js';
 
 export interface RequestIdsOptions {
-  /** Store that is used to load the filters of request ids. */
+  /** Store from which the filters of request ids are loaded. */
   readonly runs: Pick<EngineStore, 'requestRunReads'>;
-  /** Store that is used for the look-ups of partners, with its own connections. */
+  /** Store for the look-ups that requests of partners need, with its own connections. */
   readonly store: Pick<EngineStore, 'requestRunReads' | 'ledgerEntries'>;
   /**
-   * Maximum size of all filters, in bytes. Beyond it filters are made coarser. More ids then need a look-up,
-   * and no id is forgotten (filterMemory.ts).
+   * Maximum size of all filters, in bytes. To stay below it, filters are made coarser. More ids then need a
+   * look-up, but no id is forgotten (filterMemory.ts).
    */
   readonly filterBytesMax: number;
   /** Returns the newest version of the request-id runs that the catalog has read. */
@@ -51,8 +51,8 @@ interface CellFilters {
   readonly reach: Buffer;
   readonly boundFromId: bigint;
   /**
-   * Binding cut-off, in ms since the Unix epoch. A request id whose binding period ended by this time no
-   * longer binds.
+   * Binding cut-off, in ms since the Unix epoch. Request ids whose binding period ended by this time are no
+   * longer bound.
    */
   readonly bindingMs: number;
   /** Version of the cell's filters. It changes whenever any other field changes. */
@@ -96,11 +96,14 @@ export class RequestIds extends PeriodicService {
   bytes = 0;
   /** Minimum size of all request-id filters that a start would need, in bytes. */
   bytesNeeded = 0;
-  /** Time of the oldest id that may still bind, in ms since the Unix epoch; undefined if no run has any. */
+  /**
+   * Time of the oldest id that may still be bound, in ms since the Unix epoch; undefined if the runs have no
+   * such id.
+   */
   oldestMs: number | undefined;
   /**
-   * Number of look-ups by result. `fresh`: a false positive of a filter. `refused`: the ledger could not be
-   * read.
+   * Number of look-ups by result. `fresh`: the ledger does not have the id, so the filter was wrong.
+   * `refused`: the ledger could not be read.
    */
   readonly lookUps = { bound: 0, fresh: 0, refused: 0 };
 
@@ -125,14 +128,17 @@ export class RequestIds extends PeriodicService {
     return this.#options.filterBytesMax;
   }
 
-  /** Seconds for which a newly bound id of a spin or deal binds. Available after {@link start}. */
+  /**
+   * Time for which the request id of a new spin or deal stays bound, in seconds. Available after {@link
+   * start}.
+   */
   get bindsSeconds(): number {
     return this.#times!.seconds;
   }
 
   /**
-   * Returns the watermark of a cell's filters. Read it in the same turn of the event loop in which the
-   * filters are asked.
+   * Returns the watermark of a cell's filters. It must be read in the same turn of the event loop in which
+   * ids are checked against the filters.
    */
   reachOf(cell: number): Buffer {
     return this.#of(cell).reach;
@@ -142,15 +148,15 @@ export class RequestIds extends PeriodicService {
     return this.#of(cell).version;
   }
 
-  /** Returns the entry before which request ids may no longer bind. */
+  /** Returns the entry before which request ids may no longer be bound. */
   boundFromId(cell: number): bigint {
     return this.#of(cell).boundFromId;
   }
 
   /**
-   * True if the ledger may have the id of a partner, whose hash begins at `at`. False is definitive up to the
-   * watermark of the cell's filters. A former cell's filters must extend to the entry at which the partner
-   * left it; otherwise the result is true.
+   * True if the ledger may have the id of a partner, whose hash begins at `at`. A result of false is certain
+   * for entries up to the watermark of the cell's filters. If a former cell's filters do not reach the entry
+   * at which the partner left that cell, the result is true.
    */
   mayHave({ cell, formerCells }: IdHolder, hash: Buffer, at: number): boolean {
     if (this.#cellMayHave(cell, hash, at)) return true;
@@ -175,8 +181,8 @@ export class RequestIds extends PeriodicService {
   }
 
   /**
-   * Looks up the entry that a released requestId of a partner is bound to, and the {@link versionOf} for
-   * which the result holds.
+   * Looks up the entry that a released requestId of a partner is bound to, and the version of the filters
+   * ({@link versionOf}) for which the result holds.
    * @throws Error if the ledger can't be read now, or too many look-ups wait
    */
   async find(holder: IdHolder, requestId: string): Promise<FoundRequest<LedgerEntry>> {
@@ -214,8 +220,8 @@ export class RequestIds extends PeriodicService {
         continue;
       }
       const ids = blocks.flatMap((block) => findInBlock(block, hash)).filter((id) => this.#binds(id));
-      // The newest entry comes first, because an earlier entry with the same id no longer bound when that one
-      // was dealt.
+      // The newest entry comes first. If an earlier entry has the same id, the id was no longer bound to it
+      // when the newest entry was dealt.
       for (const id of ids.sort((a, b) => (a < b ? 1 : -1))) {
         const entry = await store.ledgerEntries.find(id);
         if (entry?.partnerId === partnerId && entry.requestId === requestId && bindsSpin(entry.kind))
@@ -227,8 +233,8 @@ export class RequestIds extends PeriodicService {
   }
 
   /**
-   * True if the request id of an entry still binds according to the binding times that this process has read.
-   * A front end with older binding times can't deal the id again.
+   * True if the request id of an entry is still bound, according to the binding times that this process has
+   * read. A front end with older binding times can't deal the id again.
    */
   #binds(entryId: bigint): boolean {
     return this.#times!.untilMs(entryTimeMs(entryId)) > this.#of(entryCell(entryId)).bindingMs;
@@ -270,8 +276,8 @@ export class RequestIds extends PeriodicService {
   }
 
   /**
-   * Takes over new filters cell by cell, so that old filters of one cell are released before the next cell's
-   * are loaded.
+   * Replaces the filters cell by cell. The old filters of one cell are thus released before the next cell's
+   * new filters are loaded.
    */
   #take({ cells, runs, times }: RunsRead): FilterReading {
     const folds = this.#plannedFolds(runs);
@@ -335,7 +341,7 @@ export class RequestIds extends PeriodicService {
   ): CellFilters {
     const reach = Buffer.alloc(8);
     reach.writeBigUInt64LE(runsReachId);
-    // The newest run is asked first, because a repeated id is seldom old.
+    // The filter of the newest run is checked first, because a repeated id is seldom old.
     const runs = all
       .filter((run) => run.cell === cell)
       .reverse()
@@ -354,8 +360,8 @@ export class RequestIds extends PeriodicService {
 }
 
 /**
- * Names a filter by everything that its bytes depend on. A run's number alone is not unique, because a
- * restored database assigns the same numbers again.
+ * Returns a name for a filter that contains everything that determines its bytes. A run's number alone is not
+ * unique, because a restored database assigns the same numbers again.
  */
 const nameOf = ({ cell, runId, fromId, toId, ids, filterBytes, filterHash }: RequestRun): string =>
   [cell, runId, fromId, toId, ids, filterBytes, filterHash].join(':');

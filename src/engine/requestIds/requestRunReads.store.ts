@@ -1,6 +1,6 @@
 /**
  * Read access of front ends to the runs of request ids: their filters, the blocks that may contain an id, and
- * the time for which ids bind (domain/bindingTimes.ts).
+ * the time for which ids stay bound (domain/bindingTimes.ts).
  */
 import { createHash } from 'node:crypto';
 import { type BindingTime, BindingTimes } from '../../domain/bindingTimes.js';
@@ -27,19 +27,19 @@ export interface RunsRead {
   readonly times: BindingTimes;
 }
 
-/** Receives the bytes of filters, piece by piece. */
+/** Receives the bytes of filters as they are read. */
 export interface FilterReading {
   /** Runs whose filters are to be read, in this order. */
   readonly wanted: readonly RequestRun[];
   /** Receives the next bytes of a run's filter, which begin at offset `at`. */
   take(run: RequestRun, at: number, bits: Buffer): void;
-  /** Called after all bytes of a filter have been received and their hash was verified. */
+  /** Called after all bytes of a filter have been received and their hash has been verified. */
   end(run: RequestRun): void;
 }
 
 /**
- * Maximum number of filter pieces that one statement reads, so that it ends within the usual statement
- * timeout. A process that is stopped during a read then does not delay a vacuum.
+ * Maximum number of filter pieces that one statement reads, so that the statement ends within its usual
+ * timeout. If the process is paused during a read, it does not delay a vacuum for long.
  */
 const PIECES_A_READ = 8;
 
@@ -59,14 +59,14 @@ async function timesOf(sql: Sql | Transaction): Promise<BindingTime[]> {
 }
 
 /**
- * Sets the time for which request ids bind, in seconds, from now on. Earlier settings that no longer affect
- * any id are deleted.
+ * Sets the time, in seconds, for which request ids stay bound from now on. Earlier times that no longer
+ * affect any id are deleted.
  */
 export async function setBindingSeconds(sql: Sql, seconds: number): Promise<void> {
   if ((await timesOf(sql)).at(-1)?.seconds === seconds) return;
   await sql.begin(async (tx) => {
-    // The row locks keep the cells' binding cut-offs from advancing. Ids that were dropped under the old
-    // setting must not bind again under the new one.
+    // The row locks keep the cells' binding cut-offs from advancing. Ids that were dropped under the old time
+    // must not become bound again under the new one.
     const cells = await tx<{ binding_ms: bigint }[]>`
       SELECT binding_ms FROM cells ORDER BY cell FOR NO KEY UPDATE`;
     const known = await timesOf(tx);
@@ -95,7 +95,7 @@ export class RequestRunReads {
 
   /**
    * Reads the state of the runs, and then the wanted filters.
-   * @throws Error if Postgres fails, or if a filter is not what was written
+   * @throws Error if Postgres fails, or if a filter differs from the bytes that were written
    */
   async read(begin: (read: RunsRead) => FilterReading): Promise<void> {
     await this.#sql.begin(async (tx) => {
@@ -130,7 +130,7 @@ export class RequestRunReads {
   }
 
   /**
-   * Returns the block of each run that contains a hash, if the run has it. Undefined if one of the runs no
+   * Returns, for each run, the block that contains a hash, if the run has it. Undefined if one of the runs no
    * longer exists: it was merged or dropped, or its number belongs to another run now.
    * @param hash 8 bytes
    */
@@ -147,7 +147,9 @@ export class RequestRunReads {
     return rows.length === runs.length ? rows.map(({ pairs }) => pairs) : undefined;
   }
 
-  /** Returns a version that identifies the set of runs, because a run never changes. */
+  /**
+   * Returns a version that identifies the set of runs. The set is sufficient, because a run never changes.
+   */
   async version(): Promise<string> {
     const [row] = await this.#sql<{ version: string }[]>`${RUNS_VERSION}`;
     return row!.version;
@@ -156,7 +158,7 @@ export class RequestRunReads {
 
 /**
  * Advances the binding cut-off of a cell, at most to the current time by Postgres's clock. A request id whose
- * binding period ended by the cut-off never binds again.
+ * binding period ended by the cut-off is never bound again.
  * @returns the new cut-off, in ms since the Unix epoch
  * @throws FencedError if the cell has another owner; nothing was done
  */
@@ -174,7 +176,7 @@ export async function moveBinding(sql: Sql, { cell, fence }: Owned, toMs: number
 }
 
 /**
- * Drops a whole run of a cell, whose ids no longer bind.
+ * Drops a whole run of a cell, whose ids are no longer bound.
  * @throws FencedError if the cell has another owner, or if the run was dropped or merged; nothing was done
  */
 export async function dropRun(sql: Sql, { cell, fence }: Owned, { runId }: RequestRun): Promise<void> {
@@ -191,8 +193,8 @@ const TIME_MS_MAX = 2 ** 41;
 const ID_MAX = 2n ** 63n - 1n;
 
 /**
- * Returns for the audit which request ids bind in all cells, at the cell's binding cut-off or at the current
- * time if that is earlier. A run with such ids that no longer exists was dropped too early.
+ * Returns, for the audit, which request ids of all cells are bound at the cell's binding cut-off, or at the
+ * current time if that is earlier. If a run with such ids no longer exists, it was dropped too early.
  */
 export async function boundIds(
   tx: Transaction,
@@ -218,12 +220,14 @@ const fenced = (cell: number, fence: bigint): FencedError =>
     `Fencing token ${fence} of cell ${cell} is no longer valid, because the cell has another owner`,
   );
 
-/** Request ids that bind, as ranges of the ids of their entries. */
+/** Request ids that are bound, as ranges of the ids of their entries. */
 export interface BoundIds {
-  /** Ranges of entry ids that begin with `fromId` and end before `beforeId`. */
+  /** Ranges of entry ids. Each begins with `fromId` and ends before `beforeId`. */
   readonly ranges: readonly { readonly cell: number; readonly fromId: bigint; readonly beforeId: bigint }[];
-  /** No entry before this one has an id that binds or is in a run. */
+  /** Entry before which no entry has a request id that is bound or in a run. */
   readonly oldestId: bigint;
-  /** The ledger keeps no entry before this one, so earlier ids of runs can't be compared. */
+  /**
+   * Oldest entry that the ledger keeps. Ids of earlier entries in the runs can't be compared with the ledger.
+   */
   readonly keptFromId: bigint;
 }

@@ -1,7 +1,7 @@
 /**
  * Stores the request ids that Redis has released: runs (domain/requestRun.ts), their filters, and the
- * watermark up to which the ids of each cell are in runs. The cell's owner writes them, and the front ends
- * read them.
+ * watermark up to which the ids of each cell are in runs. The cell's owner writes the runs, and the front
+ * ends read them.
  */
 import { createHash, type Hash } from 'node:crypto';
 import { entryCellOfWords, entryCellSql } from '../../domain/entryId.js';
@@ -16,7 +16,7 @@ import { arrayOf, raw, safe } from '../../postgres/statements.js';
 import { FencedError } from '../cells/cells.store.js';
 import { columnsSql, fieldsOf } from '../ledger/ledgerRow.store.js';
 
-/** Maximum number of ids that one transaction writes to runs, in a second or two. */
+/** Maximum number of ids that one transaction writes to runs. It takes a second or two. */
 const IDS_A_STEP = 2 ** 20;
 export const FILTER_PIECE_BYTES = 1_048_576;
 const COPY_BYTES = 1_048_576;
@@ -33,8 +33,8 @@ export interface RequestRun {
   readonly ids: number;
   readonly filterBytes: number;
   /**
-   * Hash of the filter. It distinguishes a run from another one with the same number, which can exist after a
-   * restore.
+   * Hash of the filter. After a restore, another run can exist with the same number; the hash distinguishes
+   * the two.
    */
   readonly filterHash: bigint;
 }
@@ -44,11 +44,11 @@ export interface RunsWatermark {
   readonly cell: number;
   /** Watermark of the runs: request ids of all entries up to this one are in runs. */
   readonly runsReachId: bigint;
-  /** Entry before which request ids may no longer bind. */
+  /** Entry before which request ids may no longer be bound. */
   readonly boundFromId: bigint;
   /**
-   * Binding cut-off, in ms since the Unix epoch. A request id whose binding period ended by this time no
-   * longer binds.
+   * Binding cut-off, in ms since the Unix epoch. Request ids whose binding period ended by this time are no
+   * longer bound.
    */
   readonly bindingMs: number;
   /** The newest committed entry of the cell. */
@@ -108,7 +108,7 @@ export async function requestRuns(sql: Sql | Transaction): Promise<RequestRun[]>
   return rows.map(runOfRow);
 }
 
-/** SQL for a version that identifies the set of runs, because a run never changes. */
+/** SQL for a version that identifies the set of runs. The set is sufficient, because a run never changes. */
 export const RUNS_VERSION =
   raw(`SELECT concat_ws(':', (SELECT concat_ws(':', max(run_id), count(*), sum(filter_hash)) FROM request_runs),
       (SELECT concat_ws(':', sum(handed_over_id), sum(bound_from_id), sum(binding_ms)) FROM cells),
@@ -124,15 +124,15 @@ export interface DueIds {
   readonly from: bigint;
   readonly to: bigint;
   /**
-   * All the ids in the order of their entries, if the worker that committed them still has them. Otherwise
-   * they are read from the ledger.
+   * All of these ids in the order of their entries, if the worker that committed them still has them.
+   * Otherwise the ids are read from the ledger.
    */
   readonly pairs?: RequestPairs | undefined;
 }
 
 /**
- * Writes the request ids of cells, or the oldest of them, to runs in one transaction. At most one pass over
- * the ledger is made.
+ * Writes the request ids of cells, or the oldest of them, to runs in one transaction. The ledger is scanned
+ * at most once.
  * @param pause awaited regularly, so that the caller can do other work
  * @returns the number of ids, and whether some are left
  * @throws FencedError if a cell has another owner; nothing was done
@@ -161,8 +161,8 @@ export async function writeRun(
       await run.finish();
     }
     onFailpoint('release.copied');
-    // The rows of `cells` are updated last, because flushes wait for them. Flushes lock several of these rows
-    // as well, so the order of the cells must be the same.
+    // The rows of `cells` are updated last, because flushes wait for them. Flushes lock several of these
+    // rows, too, so both must lock them in the order of the cells.
     moves.sort(([a], [b]) => a.cell - b.cell);
     for (const [cell, reached] of moves) await moveReach(tx, cell, reached);
     onFailpoint('release.marked');
@@ -173,7 +173,7 @@ export async function writeRun(
 interface LedgerRead {
   readonly taken: readonly Taken[];
   readonly isMore: boolean;
-  /** Entry up to which the ledger was read. If everything was read, it is the last requested entry. */
+  /** Entry up to which the ledger was read. If everything was read, this is the last requested entry. */
   readonly last: bigint;
 }
 
@@ -210,7 +210,7 @@ async function readLedger(
       const isAfter = lastHigh > fromHigh || (lastHigh === fromHigh && lastLow > fromLow);
       const isWithin = lastHigh < toHigh || (lastHigh === toHigh && lastLow <= toLow);
       if (!isAfter || !isWithin) return;
-      // The key is computed here, because Postgres would need twice the time.
+      // The key is computed in this process, because Postgres would need twice the time.
       const key = requestKey(row.int(IDS.partnerId), row.text(IDS.requestId));
       pairs.add(keyWord(key, 0), keyWord(key, 4), lastHigh, lastLow);
     },
@@ -221,8 +221,8 @@ async function readLedger(
 }
 
 /**
- * The request ids of one cell that a step has read, and the ends of its range as 32-bit words. A BigInt for
- * each row would take most of the time.
+ * The request ids of one cell that one transaction has read. The ends of their range are 32-bit words,
+ * because a BigInt for each row would take most of the time.
  */
 interface Taken {
   readonly pairs: RequestPairs;
@@ -258,7 +258,7 @@ interface NewRun {
   readonly writer: RunWriter;
   /** Writes the blocks that are complete, and then lets other work run. */
   pause(after: () => Promise<void>): () => Promise<void>;
-  /** Writes the remaining blocks of the run and its filter. */
+  /** Writes the remaining blocks of the run, and the run's filter. */
   finish(): Promise<void>;
 }
 
@@ -301,7 +301,7 @@ export async function beginRun(
   };
 }
 
-/** Returns the hash that a run stores of its filter. */
+/** Returns the hash of a filter that is stored with its run. */
 export const hashWord = (digest: Hash): bigint => digest.digest().readBigInt64BE(0);
 
 /**
@@ -318,10 +318,11 @@ export async function mergeRuns(
   const ids = runs.reduce((sum, run) => sum + run.ids, 0);
   await sql.begin(async (tx) => {
     await tx.patiently();
-    // Forces reads by the primary key, page by page on demand, instead of reading a whole run at once.
+    // Makes Postgres use the primary key and read one page after the other on demand. It would otherwise read
+    // a whole run at once.
     await tx`SELECT set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true)`;
     const sources = runs.map(({ runId }) => new RunReader(tx, runId));
-    // The merged run has a start below all ids until the old runs are deleted, because no two runs of a cell
+    // Until the old runs are deleted, the merged run has a start below all ids, because no two runs of a cell
     // may begin at the same entry.
     const merged = await beginRun(tx, { cell: lease.cell, fromId: -1n, toId: runs.at(-1)!.toId, ids });
     const turn = merged.pause(pause);
@@ -351,8 +352,8 @@ export async function mergeRuns(
 /** Reads the blocks of a run page by page. */
 class RunReader {
   /**
-   * Pairs of the run that have not been taken yet. A page is only read after all pairs of the previous one
-   * were taken.
+   * Pairs of the run that were read and have not been taken yet. A page is read only after all pairs of the
+   * previous page were taken.
    */
   readonly #pairs = new RequestPairs(PAIRS_OF_PAGE);
   #taken = 0;
@@ -371,7 +372,7 @@ class RunReader {
     return this.#taken === this.#pairs.count;
   }
 
-  /** The last pair that was read of the run. All later pages have higher hashes. */
+  /** The last pair of the run that was read. All later pages have higher hashes. */
   get last(): Uint32Array {
     return this.#pairs.slice(this.#pairs.count - 1, this.#pairs.count);
   }
@@ -413,8 +414,8 @@ const isHigher = (one: Uint32Array, other: Uint32Array): boolean =>
   one[0]! > other[0]! || (one[0] === other[0] && one[1]! > other[1]!);
 
 /**
- * Takes the pairs of all runs up to the lowest hash at which one of their pages ends. No later page has a
- * hash as low as that.
+ * Takes the pairs of all runs up to a hash: the lowest of the hashes at which the current pages end. All
+ * later pages have higher hashes.
  */
 function takeTogether(sources: readonly RunReader[], into: RequestPairs): void {
   const lasts = sources.map(({ last }) => last);

@@ -1,15 +1,18 @@
-/** Decides which runs of request ids are merged. Pure functions without access to the stores. */
+/** Decides which runs of request ids are merged. The functions are pure and have no access to the stores. */
 import { entryTimeMs } from '../../domain/entryId.js';
 import type { RequestRun } from './requestRuns.store.js';
 
 /**
- * Number of runs of one size class that are merged. An id is copied once per power of this number, and a
- * front end asks a similar number of filters per class.
+ * Number of runs of one size class that are merged. With a higher number, an id is copied less often, but a
+ * front end must check more filters per class.
  */
 const FAN_IN = 16;
-/** Minimum number of runs for a merge that is started because no further run could join. */
+/**
+ * Minimum number of runs of one size class for a merge that is done early, because no further run could join
+ * it.
+ */
 const FAN_IN_MIN = 4;
-/** Maximum number of ids in a merged run, because its filter is read in one piece. */
+/** Maximum number of ids in a merged run. There is a limit because the filter of a run is read whole. */
 const MERGED_IDS_MAX = 2 ** 25;
 
 const sizeOf = ({ ids }: RequestRun): number => Math.floor(Math.log2(ids) / Math.log2(FAN_IN));
@@ -20,8 +23,8 @@ const spanMs = (first: RequestRun, last: RequestRun): number =>
 const idsOf = (runs: readonly RequestRun[]): number => runs.reduce((sum, { ids }) => sum + ids, 0);
 
 /**
- * Returns neighbouring runs to merge, or undefined if there are few enough. They are {@link FAN_IN} runs of
- * one size class, or as many as fit, together with smaller runs between and before them.
+ * Returns neighbouring runs to merge, or undefined if no merge is needed. The result has {@link FAN_IN} runs
+ * of one size class, or as many as fit, together with smaller runs between and before them.
  * @param runs runs of one cell, oldest first
  * @param spanMsMax maximum time from the first entry of the merged run to its last, in ms
  */
@@ -42,7 +45,10 @@ function mergedOfSize(
   size: number,
   spanMsMax: number,
 ): readonly RequestRun[] | undefined {
-  /** Neighbouring runs that may be merged into one. `ofSize` counts those of the size class. */
+  /**
+   * Neighbouring runs that may be merged into one. `ofSize` is the number of runs of the size class among
+   * them.
+   */
   let open: RequestRun[] = [];
   let ofSize = 0;
   for (const run of runs) {
@@ -53,7 +59,8 @@ function mergedOfSize(
     }
     const isOver = (): boolean =>
       open.length > 0 && (spanMs(open[0]!, run) > spanMsMax || idsOf(open) + run.ids > MERGED_IDS_MAX);
-    // No further run can join these neighbouring runs.
+    // No further run may join these neighbouring runs, because the merged run would be too large or span too
+    // much time.
     if (isOver() && ofSize >= FAN_IN_MIN) return open;
     while (isOver()) if (sizeOf(open.shift()!) === size) ofSize--;
     open.push(run);

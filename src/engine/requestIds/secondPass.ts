@@ -1,6 +1,6 @@
 /**
  * The second pass of a request whose requestId Redis does not bind but the ledger may have. Spins, tickets
- * and deals of rounds share it.
+ * and deals of rounds share this code.
  *
  *   ledger ──has the id──> same request: replay; another request: conflict
  *     └── does not have it ──> nothing else forbids a deal: call the script once more; otherwise: refused
@@ -22,13 +22,13 @@ export interface BoundRequest {
 }
 
 export interface AskedRequest {
-  /** Kinds of ledger entries that such a request can make. */
+  /** Kinds of ledger entries that a spin, ticket or deal can make. */
   readonly kinds: readonly EntryKind[];
   readonly gameId: number;
   readonly playerId: string;
   /**
-   * True if the game belongs to the partner and the wager is the game's wager. Only such a request can equal
-   * an earlier one.
+   * True if the game belongs to the partner and the wager is the game's wager. Otherwise the request can't be
+   * a repetition of an earlier one.
    */
   readonly mayEqual: boolean;
   /** True if the request may only be answered by a replay. */

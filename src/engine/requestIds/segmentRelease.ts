@@ -3,18 +3,18 @@
  * passes through these states:
  *
  * 1. open: scripts add ids to the segment
- * 2. closed: once every window
- * 3. written: all its entries are committed and its ids are in a run; one transaction writes the run and the
- *    watermark. Ids that this process has committed are in memory (committedRequestIds.ts), and all other
+ * 2. closed: a segment is closed once its oldest id is older than the window
+ * 3. written: all its entries are committed and its ids are in a run; one transaction writes the run and
+ *    the watermark. Ids that this process has committed are in memory (committedRequestIds.ts), and all other
  *    ids are read from the ledger.
  * 4. released: the segment is older than the window, and is deleted from Redis
- * 5. dropped: no id of the run binds any more (domain/bindingTimes.ts), and the run is deleted
+ * 5. dropped: no id of the run is bound any more (domain/bindingTimes.ts), and the run is deleted
  *
  * The watermark, cells.handed_over_id, is always advanced before the release. Front ends can't deal until
- * their filters include everything that has been released, so no id is ever in neither place. Each step is
- * fenced and may be repeated. After an interruption the next owner continues.
+ * their filters include everything that has been released, so every id is always in Redis or in the filters.
+ * Each step is fenced and may be repeated. After an interruption the next owner continues.
  *
- * Runs are merged, so that a front end needs to ask only few filters.
+ * Runs are merged, so that a front end needs to check only few filters.
  */
 import type { Span } from '../../domain/bindingTimes.js';
 import { entryTimeMs } from '../../domain/entryId.js';
@@ -54,24 +54,25 @@ export interface SegmentReleaseOptions {
 
 const TURN_MS_MAX = 5000;
 /**
- * Number of closed segments waiting to be written at which the open segment is no longer closed. A script
- * then has to read only few segments.
+ * Maximum number of closed segments that wait to be written. At this number the open segment stays open, so
+ * that scripts have to read only few segments.
  */
 const CLOSED_MAX = 2;
 const MERGES_A_TURN = 16;
 /**
- * Divisor for the span of a merged run: at most a quarter of the time that request ids bind. A run is only
- * dropped after its newest id has ceased to bind, so it must not span too much time.
+ * Divisor for the time span of a merged run: the span is at most a quarter of the time for which request ids
+ * stay bound. A run can only be dropped when its newest id is no longer bound, so it must not span too much
+ * time.
  */
 const MERGED_SHARE = 4;
 /**
- * Fraction of the time that may be spent on writing runs, so that spins do not have to wait for a core. At 1
- * us per id it allows more than 200,000 ids a second.
+ * Maximum fraction of the time that is spent on writing runs, so that spins do not have to wait for a core.
+ * At 1 us per id, this fraction allows more than 200,000 ids a second.
  */
 const WORKED_SHARE = 0.25;
 /**
- * Time between writing a run and releasing its ids, in ms. Front ends have loaded the new filters by then,
- * and can continue if Postgres becomes unreachable.
+ * Time between writing a run and releasing its ids, in ms. By the release, front ends have loaded the new
+ * filters, so they can continue even if Postgres becomes unreachable.
  */
 const RELEASE_AFTER_MS = 5000;
 
@@ -142,7 +143,9 @@ export class SegmentRelease extends PeriodicService {
     if (failures.length > 0) throw failures.find((error) => !isOutrun(error)) ?? failures[0];
   }
 
-  /** Interrupts long work when the service stops. The next owner repeats whatever is not committed. */
+  /**
+   * Interrupts long work when the service stops. The cell's next owner repeats work that is not committed.
+   */
   #pauses(cycle: DutyCycle): () => Promise<void> {
     return async () => {
       if (this.isStopped) throw new Error('The release of request ids is stopped');
@@ -169,7 +172,7 @@ export class SegmentRelease extends PeriodicService {
     return now;
   }
 
-  /** Returns the time at which entries were first seen in a cell without any runs. */
+  /** Returns the time at which this process first saw entries in a cell that has no runs. */
   #firstSeen(cell: number, nowMs: number): number {
     const known = this.#seenMs.get(cell) ?? nowMs;
     this.#seenMs.set(cell, known);
@@ -177,8 +180,8 @@ export class SegmentRelease extends PeriodicService {
   }
 
   /**
-   * Writes the committed ids of closed segments to runs in one pass for all cells. If too many ids are in
-   * memory, all committed ids are written.
+   * Writes the committed ids of closed segments to runs, with one scan of the ledger for all cells. If too
+   * many ids are in memory, all committed ids are written.
    */
   async #copy(held: ReadonlyMap<number, CellSegments>): Promise<{ ids: number; isMore: boolean }> {
     const marks = new Map((await runsWatermarks(this.#sql)).map((each) => [each.cell, each]));
@@ -206,7 +209,7 @@ export class SegmentRelease extends PeriodicService {
     return step;
   }
 
-  /** Releases segments of a cell whose ids are in runs, once they are older than the window. */
+  /** Releases those segments of a cell whose ids are in runs and which are older than the window. */
   async #release(cell: number, read: CellSegments, runsReachId: bigint): Promise<void> {
     const { windowMs, onFailpoint } = this.#options;
     const nowMs = await this.#nodes.of(cell).timeMs();
@@ -219,7 +222,7 @@ export class SegmentRelease extends PeriodicService {
       const { first } = segments;
       segments = await releaseSegment(this.#nodes, lease, segments);
       onFailpoint('release.released');
-      // Another process has changed the segments in the meantime.
+      // Another process has changed the segments in the meantime, so this process does nothing.
       if (segments.first === first) return;
     }
   }
@@ -230,10 +233,13 @@ export class SegmentRelease extends PeriodicService {
     return known;
   }
 
-  /** Advances the binding cut-off every half window, and drops the runs whose request ids no longer bind. */
+  /**
+   * Advances the binding cut-off every half window, and drops the runs whose request ids are no longer bound.
+   */
   async #drop(lease: CellLease, decidedMs: number): Promise<void> {
     const { windowMs, onFailpoint } = this.#options;
-    // The earlier of the two clocks is used, so that a clock that is ahead drops nothing.
+    // The cut-off follows the earlier of the two clocks, so that no run is dropped because one clock is
+    // ahead.
     const nowMs = Math.min(Date.now(), await this.#nodes.of(lease.cell).timeMs());
     if (nowMs - decidedMs < windowMs / 2) return;
     const bindingMs = await moveBinding(this.#sql, lease, nowMs);
@@ -274,10 +280,10 @@ const spanOf = ({ fromId, toId }: RequestRun): Span => ({
   beforeMs: entryTimeMs(toId) + 1,
 });
 
-/** True if another worker owns one of the cells. That owner will find out by itself. */
+/** True if the error means that another worker owns one of the cells. The new owner continues the release. */
 const isOutrun = (error: unknown): boolean => error instanceof OutrunError || error instanceof FencedError;
 
-/** Remembers a cell's watermark as it was some time ago. */
+/** Remembers past values of a cell's watermark, so that the value of some time ago is known. */
 class AgedMark {
   #id = 0n;
   #next: { readonly id: bigint; readonly seenMs: number } | undefined;

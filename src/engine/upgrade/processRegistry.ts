@@ -1,7 +1,7 @@
 /**
- * Registers this process in Postgres as running, every five seconds, and reads the written format
- * (domain/formats.ts) several times a second. It also reads the format once at the start, before anything is
- * dealt or taken over. A process that can't read the format deals nothing.
+ * Registers this process in Postgres as running, every five seconds. Several times a second, it also reads
+ * the data format that all processes write (domain/formats.ts). The format is read for the first time at the
+ * start, before anything is dealt or taken over. A process that can't read the format deals nothing.
  */
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
@@ -29,9 +29,7 @@ const REPORTED_EVERY_MS = 5000;
 export interface RegistryOptions {
   readonly version: string;
   readonly roles: string;
-  /**
-   * Whether no other process shares the stores, so that an upgrade is finished by the start of this process.
-   */
+  /** True if no other process shares the stores, so that the start of this process completes an upgrade. */
   readonly isAlone: boolean;
   readonly events: EventEmitter;
 }
@@ -43,7 +41,7 @@ export class ProcessRegistry extends PeriodicService {
   readonly #facts: ProcessFacts;
   #format = 1;
   #problem: string | undefined;
-  /** Times of the next registration and the next error report, as performance.now() counts. */
+  /** Times of the next registration and of the next error report, on the scale of performance.now(). */
   #seeAt = 0;
   #reportAt = 0;
 
@@ -74,7 +72,7 @@ export class ProcessRegistry extends PeriodicService {
     return this.#facts.processId;
   }
 
-  /** Format that processes write now, to this process's knowledge. */
+  /** Format that processes write at present, as far as this process knows. */
   get format(): number {
     return this.#format;
   }
@@ -98,13 +96,13 @@ export class ProcessRegistry extends PeriodicService {
         this.#options.events.emit('FormatUnreadable', { reason: error.message });
       }
     }
-    // The process was suspended for more than a day, so its registration was deleted.
+    // The process was paused for more than a day, so its registration was deleted.
     if (!isKnown && this.#problem === undefined) await this.#register();
   }
 
   /**
-   * Reads the written format, and records now and then that the process runs. @returns the format, and
-   * whether this process is registered, as far as that was checked
+   * Reads the written format, and records from time to time that the process is running.
+   * @returns the format, and whether this process is registered, as far as that was checked
    */
   async #look(): Promise<{ format: number; isKnown: boolean }> {
     if (performance.now() < this.#seeAt) return { format: await writtenFormat(this.#sql), isKnown: true };

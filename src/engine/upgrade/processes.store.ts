@@ -1,6 +1,6 @@
 /**
- * SQL of the running processes and of the format that they write. An upgrade under live traffic depends on
- * both.
+ * SQL of the running processes and of the data format that they write. Both are needed for an upgrade under
+ * live traffic.
  */
 import type { Formats } from '../../domain/formats.js';
 import { writeAuditEntry } from '../../postgres/auditLog.js';
@@ -22,14 +22,14 @@ export interface RunningProcess extends ProcessFacts {
 }
 
 /**
- * Time after which a process that was not seen does not count as running, in seconds. It may only be paused
- * and continue later.
+ * Time, in seconds, after which a process that did not report does not count as running. It may only be
+ * paused and continue later.
  */
 export const GONE_AFTER_S = 30;
 
 /**
- * Reads the written format. @param lock `share` keeps an upgrade from being finished until the transaction
- * ends
+ * Reads the written format.
+ * @param lock `share` prevents the completion of an upgrade until the transaction ends
  */
 async function formatOf(tx: Sql | Transaction, lock: 'share' | 'none'): Promise<number> {
   const rows =
@@ -41,7 +41,7 @@ async function formatOf(tx: Sql | Transaction, lock: 'share' | 'none'): Promise<
 }
 
 /**
- * Registers a process as running, and removes processes that were not seen for a day.
+ * Registers a process as running, and removes processes that have not reported for a day.
  * @param judge throws if the process can't read the format; nothing is registered in that case
  * @returns the written format
  */
@@ -65,8 +65,8 @@ export async function registerProcess(
 export const writtenFormat = (sql: Sql): Promise<number> => formatOf(sql, 'none');
 
 /**
- * Records that a process still runs. @returns the written format, and whether the process was still
- * registered
+ * Records that a process is still running.
+ * @returns the written format, and whether the process was still registered
  */
 export async function seeProcess(sql: Sql, processId: string): Promise<{ format: number; isKnown: boolean }> {
   const seen = await sql<{ format: number }[]>`
@@ -89,7 +89,10 @@ interface Row {
   seen_at: Date;
 }
 
-/** Reads the written format and the processes seen within {@link GONE_AFTER_S} seconds, oldest first. */
+/**
+ * Reads the written format and the processes that have reported within the last {@link GONE_AFTER_S} seconds,
+ * oldest first.
+ */
 export async function runningProcesses(
   sql: Sql | Transaction,
 ): Promise<{ format: number; processes: RunningProcess[] }> {
@@ -110,12 +113,13 @@ export async function runningProcesses(
 }
 
 /**
- * Raises the written format, with an entry in the audit log, unless a running process can't read the new one.
- * @returns the processes that prevent it; empty if it is done
+ * Raises the written format, with an entry in the audit log, unless a running process can't read the new
+ * format.
+ * @returns the processes that can't; empty if the format was raised
  */
 export async function finishUpgrade(sql: Sql, actor: string, to: number): Promise<RunningProcess[]> {
   return sql.begin(async (tx) => {
-    // The lock makes a process that starts meanwhile wait, so that it checks the new format.
+    // Because of the lock, a process that starts at the same time waits and then checks the new format.
     const [row] = await tx<{ format: number }[]>`SELECT format FROM installation FOR UPDATE`;
     const { processes } = await runningProcesses(tx);
     const against = processes.filter(({ formats }) => to > formats.newest || to < formats.oldest);
