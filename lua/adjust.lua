@@ -35,7 +35,7 @@ if decided then
   return decided
 end
 
--- The call has only one player, whose position is 1.
+-- An adjustment has only one player, so the player's position in the lists of the call is 1.
 local player = 1
 local before
 -- include: loadPlayer
@@ -49,8 +49,8 @@ end
 if isNew then
   -- include: openPlayer
 end
--- An adjustment gets no entry number of its own, but that of the entry before it. A player's spins are thus
--- numbered without gaps.
+-- An adjustment gets no entry number of its own, but the number of the player's previous entry. A player's
+-- spins are thus numbered without gaps.
 local text = pack(ENTRY_TEXT_FORMAT, #playerNames[1], #requestId) .. playerNames[1] .. requestId
 local head, index, credit, code, balance, core =
   pack(ENTRY_HEAD_FORMAT, ADJUSTMENT_ENTRY, 0, 0), 0, amount, 0, before + amount, nil

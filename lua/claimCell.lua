@@ -27,7 +27,7 @@ if held > FORMAT_NEWEST then
   return redis.error_reply('FORMAT ' .. held)
 end
 if ARGV[2] ~= '0' then
-  -- Keys are removed in parts of 1,000, because Lua's stack is limited.
+  -- Keys are removed in groups of 1,000, because Lua's stack is limited.
   for first = tonumber(ARGV[2]), #KEYS, 1000 do
     call('UNLINK', unpack(KEYS, first, math.min(first + 999, #KEYS)))
   end

@@ -36,7 +36,8 @@ if away then
   for i = 1, partnerCount do isAway[i] = isTurnedAway(away, partnerIds[i], knownMoves[i]) end
 end
 
--- Decide each spin in order of arrival, so that repeated requests within the batch see each other.
+-- Decide each spin in order of arrival, so that a spin sees an earlier one of the same batch with its
+-- requestId.
 local tails, position = nil, spinsAt + 1
 for place = 1, spinCount do
   local kind, deny, partner, game, player, request, fingerprint, playerLength, requestLength, textAt =
@@ -70,15 +71,15 @@ for place = 1, spinCount do
     elseif deny ~= 0 and deny ~= OTHER_WAGER then
       status = DENIALS[deny]
     elseif poolSize[game] > 0 and nextIndex[game] >= poolSize[game] then
-      -- RAFFLE_CLOSED takes precedence over refusals because of the wager or the player.
+      -- RAFFLE_CLOSED takes precedence over a refusal because of the wager or the player.
       status = RAFFLE_CLOSED
     elseif deny ~= 0 then
       status = DENIALS[deny]
     else
       -- include: dealSpin
       if isDeferring then
-        -- A call handles only one event of a communal progressive. The spin of a second event, and all spins
-        -- after it, are left to the next call and are not counted.
+        -- A call handles only one event of a communal progressive. The spin that would fire a second event,
+        -- and all spins after it, are left to the next call and do not count towards the rate limit.
         status = DEFERRED
         if kind ~= DEAL_COUNTED_KIND then spinsUsed[partner] = spinsUsed[partner] - 1 end
       end

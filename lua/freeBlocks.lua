@@ -32,7 +32,8 @@ local nextIndex, queueEnd, blockFrom, blockEnd = unpackStruct(GAME_FORMAT, recor
 if queueEnd ~= tonumber(ARGV[3]) then
   return 0
 end
--- The game's record keeps the position of a partly dealt block.
+-- The game's record keeps the start of a partly dealt block, so that the block can be loaded again at that
+-- index.
 call('HSET', KEYS[2], ARGV[2], pack(GAME_FORMAT, nextIndex, nextIndex, blockFrom, blockEnd, 0))
 for i = 3, #KEYS do
   call('UNLINK', KEYS[i])

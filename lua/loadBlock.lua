@@ -35,7 +35,7 @@ end
 if queueEnd >= from + count then
   return 0
 end
--- A partly dealt block that was freed (freeBlocks.lua) is loaded again at its old position.
+-- A partly dealt block that was freed (freeBlocks.lua) is loaded again at its old start index.
 local isFreed = from == blockFrom and from < nextIndex and queueEnd == nextIndex and from + count == blockEnd
 if queueEnd ~= from and not isFreed then
   return redis.error_reply('GAP ' .. format('%.0f', queueEnd))

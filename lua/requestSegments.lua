@@ -16,7 +16,7 @@ Errors   FENCED <fence>: the cell is claimed by another fence or by none. Nothin
 local fence = ARGV[1]
 -- include: ownerFence
 local segments, last = unpack(call('HMGET', KEYS[1], 'segments', 'last'))
--- Redis has lost the cell, or the cell is being rebuilt.
+-- The cell has no segments: Redis has lost the cell, or the cell is being rebuilt.
 if not segments then
   return redis.error_reply('FENCED ' .. claimedBy)
 end
@@ -30,7 +30,8 @@ if KEYS[2] then
   changed = pack(SEGMENTS_FORMAT, releasedLow, releasedHigh, segment + 1)
     .. sub(segments, SEGMENTS_BYTES + ENTRY_ID_BYTES + 1)
 else
-  -- If there is no entry after the end of the previous segment, this segment ends at the same entry.
+  -- The newest segment ends at the cell's newest entry. If there is no entry after the end of the previous
+  -- segment, both segments end at the same entry.
   local at = #segments > SEGMENTS_BYTES and #segments - ENTRY_ID_BYTES + 1 or 1
   local low, high = unpackStruct(ENTRY_ID_FORMAT, segments, at)
   if last then

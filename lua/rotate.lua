@@ -31,7 +31,7 @@ if toIndex > nextIndex and not isOutboxFull then
   noteId = addNote(
     ROTATION_ENTRY, tonumber(gameId), awayPartner .. ':', pack(ROTATION_FORMAT, toIndex), nextIndex
   )
-  -- Loaded blocks below the index of the rotation are removed, and those above it stay.
+  -- Loaded blocks below the index of the rotation are removed, and loaded blocks above it stay.
   local from = nextIndex < blockEnd and blockFrom or blockEnd
   while from < toIndex and from < queueEnd do
     local blockKey = cellPrefix .. 'block:' .. gameId .. ':' .. format('%.0f', from)

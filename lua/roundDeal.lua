@@ -45,7 +45,7 @@ local openRound = call('HGET', roundsKey, roundField)
 local status, core, index, steps = nil, NO_CORE, 0, 0
 local before
 -- include: loadPlayer
--- This loop runs once; a refusal leaves it by `break`.
+-- This loop runs only once. It exists so that a refusal can leave it by `break`.
 repeat
   local boundTo = bound[1]
   if boundTo then

@@ -1,5 +1,5 @@
 --[[
-Stops or resumes commands for a partner in a cell, which the partner leaves or comes back to. On behalf of a
+Stops or resumes commands for a partner in a cell that the partner leaves or comes back to. The caller is the
 cell's owner.
 
 KEYS[1]  {cN}:cell  hash   fence: fence of the owner that has claimed the cell; away: partners between

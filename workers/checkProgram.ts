@@ -1,7 +1,7 @@
 /**
- * Compares the service's files with their manifest `manifest.sha256`. It covers the build output, the Redis
- * scripts, the migrations, package.json, package-lock.json, and the packages used at run time. It runs in a
- * thread of its own, because hashing takes a considerable part of a second.
+ * Compares the service's files with their manifest `manifest.sha256`. The manifest covers the build output,
+ * the Redis scripts, the migrations, package.json, package-lock.json, and the packages used at run time. The
+ * comparison runs in a thread of its own, because hashing takes a considerable part of a second.
  */
 import { createHash } from 'node:crypto';
 import { closeSync, existsSync, openSync, readdirSync, readFileSync, readSync, statSync } from 'node:fs';
@@ -13,12 +13,14 @@ const FOLDERS = ['dist', 'lua', 'src/postgres/migrations'];
 const SINGLE_FILES = ['package.json', 'package-lock.json'];
 const PACKAGES = 'node_modules/';
 const PACKAGE_LOCK = 'package-lock.json';
-/** A line in the format of sha256sum, for a name that needs no escaping. */
+/** Matches a line in the format of sha256sum whose file name needs no escaping. */
 const LINE = /^([0-9a-f]{64}) [ *]([^\\\n]+)$/;
 const CHUNK_BYTES = 1 << 20;
 const DIFFERENCES_MAX = 100;
 
-/** Part of the service's files. `program`: the service itself; `packages`: the installed packages. */
+/**
+ * Part of the service's files to check. `program`: the service itself; `packages`: the installed packages.
+ */
 export type ProgramPart = 'program' | 'packages' | 'all';
 
 export interface ProgramWanted {
@@ -36,7 +38,7 @@ export interface Difference {
 }
 
 export interface ProgramFound {
-  /** SHA-256 of the manifest in hexadecimal. Null if there is none. */
+  /** SHA-256 of the manifest in hexadecimal. Null if there is no manifest. */
   readonly manifest: string | null;
   /** Number of files that were compared with the manifest. */
   readonly files: number;
@@ -46,7 +48,10 @@ export interface ProgramFound {
   readonly differing: number;
 }
 
-/** Lists the files of a part by path, in the order of `LC_ALL=C sort`. @throws Error of the file system */
+/**
+ * Lists the files of a part, ordered by path as `LC_ALL=C sort` does.
+ * @throws Error of the file system
+ */
 function programFiles(root: string, part: ProgramPart): string[] {
   const files: string[] = [];
   if (part !== 'packages') {
@@ -73,8 +78,8 @@ function walk(root: string, folder: string, files: string[]): void {
 }
 
 /**
- * Lists the installed packages that are not development tools. Packages nested in another package are covered
- * by its folder.
+ * Lists the installed packages that are not development tools. A package that is nested in another package is
+ * covered by the folder of the outer package.
  */
 function packageFolders(root: string): string[] {
   const file = join(root, PACKAGE_LOCK);
@@ -130,7 +135,10 @@ function parse(text: string): Map<string, string> | undefined {
 const isOf = (part: ProgramPart, path: string): boolean =>
   part === 'all' || path.startsWith(PACKAGES) === (part === 'packages');
 
-/** Compares files with the manifest. @throws Error if the manifest exists and can't be read */
+/**
+ * Compares files with the manifest.
+ * @throws Error if the manifest exists but can't be read
+ */
 export default function checkProgram({ root, part, manifest: file }: ProgramWanted): ProgramFound {
   const list = file ?? join(root, MANIFEST);
   if (file === undefined && !existsSync(list))

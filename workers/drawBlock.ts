@@ -1,10 +1,10 @@
 /**
- * Draws the outcomes of a block from its sheet and seed, when the block is made and again when outcomes must
- * be proven or have been removed.
+ * Draws the outcomes of a block from its PAR sheet and seed. This is done when the block is made, and again
+ * when outcomes must be proven or have been removed.
  *
- * The seed is an AES-256 key. It gives two keystreams in counter mode, whose counters start 2^127 apart: one
- * for the first words (16 bits each, little-endian) and one for the words that extend a draw (64 bits each,
- * little-endian).
+ * The seed is an AES-256 key. It gives two keystreams in counter mode, whose counters start 2^127 apart. One
+ * keystream has the first word of each draw (16 bits, little-endian), and the other the words that extend a
+ * draw (64 bits each, little-endian).
  */
 import { type Cipher, createCipheriv, createHash } from 'node:crypto';
 import {
@@ -23,12 +23,15 @@ const FAST_CHUNK = Buffer.alloc(64 * 1024);
 const SLOW_CHUNK = Buffer.alloc(1024);
 const COMPILED_SHEETS_MAX = 32;
 
-/** Returns the outcomes of a block, which its sheet, seed and length determine. */
+/** Returns the outcomes of a block. They are determined by its PAR sheet, seed and length. */
 export function drawBlock(sheet: ParSheet, seed: Uint8Array, count: number): Uint16Array {
   return drawFrom(compiledSheet(sheet).distribution, seed, count);
 }
 
-/** Draws outcomes from a compiled sheet. @throws RangeError if the count is out of range */
+/**
+ * Draws outcomes from a compiled PAR sheet.
+ * @throws RangeError if the count is out of range
+ */
 export function drawFrom(distribution: Distribution, seed: Uint8Array, count: number): Uint16Array {
   if (!Number.isInteger(count) || count < 1 || count > MAX_BLOCK_OUTCOMES) {
     throw new RangeError(`a block must have 1 to ${MAX_BLOCK_OUTCOMES} outcomes, not ${count}`);
@@ -46,8 +49,8 @@ export function drawFrom(distribution: Distribution, seed: Uint8Array, count: nu
 }
 
 /**
- * Returns a keystream of a seed: 0x00 selects the one of first words, 0x80 the one of words that extend a
- * draw.
+ * Returns a keystream of a seed. The value 0x00 selects the keystream of first words, and 0x80 that of the
+ * words that extend a draw.
  */
 export function keystream(seed: Uint8Array, firstCounterByte: 0x00 | 0x80): Cipher {
   const counter = Buffer.alloc(16);
@@ -74,10 +77,10 @@ interface CompiledSheet {
   readonly distribution: Distribution;
   readonly mathHash: Uint8Array;
 }
-// Cache of compiled sheets, the least recently used first.
+// Cache of compiled PAR sheets, the least recently used first.
 const compiledSheets = new Map<string, CompiledSheet>();
 
-/** Returns the distribution and the hash of a sheet. */
+/** Returns the distribution and the hash of a PAR sheet. */
 export function compiledSheet(sheet: ParSheet): CompiledSheet {
   const key = createHash('sha256').update(JSON.stringify(sheet)).digest('base64');
   const compiled = compiledSheets.get(key) ?? {

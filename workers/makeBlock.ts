@@ -1,6 +1,6 @@
 /**
- * Makes a block of outcomes on a worker thread of a piscina pool: draws a seed, expands it, draws the
- * outcomes, checks and seals them. `drawBlock` (drawBlock.ts) can draw the block again from its sheet and
+ * Makes a block of outcomes on a worker thread of a piscina pool: draws a seed, draws the outcomes from it,
+ * checks them and seals them. `drawBlock` (drawBlock.ts) can draw the block again from its PAR sheet and
  * seed.
  */
 
@@ -55,8 +55,8 @@ export default function run(task: BlockTask): unknown {
  */
 export function makeBlock({ sheet, gameId, fromIndex, count }: BlockTask): Block {
   const startedMs = performance.now();
-  // Copies of the exact size, because a slice of a pooled buffer would transfer the whole pool to the other
-  // thread.
+  // The buffers are copies of the exact size, because a slice of a pooled buffer would transfer the whole
+  // buffer pool to the other thread.
   const seed = Uint8Array.from(randomBytes(SEED_BYTES));
   const nonce = Uint8Array.from(randomBytes(NONCE_BYTES));
   const { distribution, mathHash } = compiledSheet(sheet);
@@ -69,7 +69,7 @@ export function makeBlock({ sheet, gameId, fromIndex, count }: BlockTask): Block
   return { seed, nonce, outcomes, commitment, tree, mathHash, counts, elapsedMs };
 }
 
-/** Builds the tree over drawn outcomes or tickets. */
+/** Builds the Merkle tree over drawn outcomes or tickets. */
 export function treeOf(block: {
   readonly gameId: number;
   readonly fromIndex: number;
@@ -81,8 +81,8 @@ export function treeOf(block: {
 }
 
 /**
- * Counts each combination and refuses impossible outcomes. It does not judge frequencies, because refusing an
- * unlikely block would change the distribution.
+ * Counts each combination of the PAR sheet and refuses impossible outcomes. Frequencies are not checked,
+ * because refusing an unlikely block would change the distribution.
  */
 function checkOutcomes({ cumulative }: Distribution, outcomes: Uint16Array, count: number): number[] {
   if (outcomes.length !== count)

@@ -1,5 +1,5 @@
 /**
- * Makes a block of shoes on a worker thread of a piscina pool: draws a seed for each shoe, deals it and
+ * Makes a block of shoes on a worker thread of a piscina pool: draws a seed for each shoe, deals the shoe and
  * commits to it.
  */
 import { randomBytes } from 'node:crypto';
@@ -20,15 +20,17 @@ export interface ShoeTask {
 
 export interface Shoes {
   /**
-   * Seed of each shoe in order, 32 bytes each. Seeds are independent, so a revealed seed discloses nothing
-   * about other shoes.
+   * Seed of each shoe in order, 32 bytes each. The seeds are independent, so a revealed seed discloses
+   * nothing about other shoes.
    */
   readonly seed: Uint8Array;
-  /** Empty, because the random seeds already hide the committed data. */
+  /**
+   * Nonce of the block's commitment. It is empty, because the random seeds already hide the committed data.
+   */
   readonly nonce: Uint8Array;
   /** Outcome code of each shoe's deal, packed, 2 bytes each. */
   readonly outcomes: Uint8Array;
-  /** Commitment to the commitments of all shoes. */
+  /** Commitment of the block, which covers the commitments of all its shoes. */
   readonly commitment: Uint8Array;
   /** Stored hashes of the tree over the shoes (blockTree.ts). */
   readonly tree: Uint8Array;
@@ -48,8 +50,8 @@ export default function run(task: ShoeTask): unknown {
 
 export function makeShoes(task: ShoeTask): Shoes {
   const startedMs = performance.now();
-  // A copy of the exact size, because a slice of a pooled buffer would transfer the whole pool to the other
-  // thread.
+  // The buffer is a copy of the exact size, because a slice of a pooled buffer would transfer the whole
+  // buffer pool to the other thread.
   const seed = Uint8Array.from(randomBytes(task.count * SHOE_SEED_BYTES));
   const { codes, commitments } = dealShoes(task, seed);
   return {

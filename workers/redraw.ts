@@ -1,4 +1,4 @@
-/** Draws the outcomes of a block again, on a worker thread. */
+/** Program of a worker thread that draws the outcomes of a block again. */
 import { packOutcomes } from '../src/domain/outcome.js';
 import type { ParSheet } from '../src/domain/par.js';
 import { drawBlock } from './drawBlock.js';

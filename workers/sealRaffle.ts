@@ -1,6 +1,6 @@
 /**
- * Seals the pool of a raffle on a worker thread of a piscina pool: draws a seed and a nonce, shuffles, counts
- * and commits.
+ * Seals the pool of a raffle on a worker thread of a piscina pool: draws a seed and a nonce, shuffles the
+ * tickets, counts the prizes and commits to the pool.
  */
 import { randomBytes } from 'node:crypto';
 import { move, transferableSymbol, valueSymbol } from 'piscina';
@@ -43,11 +43,14 @@ export default function run(task: SealTask): unknown {
   return move({ [transferableSymbol]: pool.outcomes.buffer, [valueSymbol]: pool });
 }
 
-/** Makes and seals the pool. @throws Error if the pool does not have exactly the advertised counts */
+/**
+ * Makes and seals the pool.
+ * @throws Error if the pool does not have each prize exactly as often as advertised
+ */
 export function sealRaffle({ gameId, table }: SealTask): Pool {
   const startedMs = performance.now();
-  // Copies of the exact size, because a slice of a pooled buffer would transfer the whole pool to the other
-  // thread.
+  // The buffers are copies of the exact size, because a slice of a pooled buffer would transfer the whole
+  // buffer pool to the other thread.
   const seed = Uint8Array.from(randomBytes(SEED_BYTES));
   const nonce = Uint8Array.from(randomBytes(NONCE_BYTES));
   const tickets = shufflePool(table, seed);

@@ -1,7 +1,7 @@
 /**
- * Draws for the tests of randomness and counts the draws, on a worker thread of a piscina pool. The draws use
- * the same code as in production. Only the seeds are made here, one after the other from the seed of the run,
- * so that a run can be repeated.
+ * Draws words, outcomes, tickets or shoes for the tests of randomness and counts them, on a worker thread of
+ * a piscina pool. The draws use the same code as in production. Only the seeds are made here, one after the
+ * other from the seed of the whole run of tests, so that a run can be repeated.
  */
 import { createHash } from 'node:crypto';
 import { shufflePool } from '../src/domain/games/rafflePool.js';
@@ -21,7 +21,7 @@ export interface TallyTask {
   readonly seed: Uint8Array;
   /** Number of the draw. Different numbers give independent draws. */
   readonly draw: number;
-  /** Number of the first stretch. A stretch has {@link Subject.stretch} units. */
+  /** Number of the first stretch (range of draws). A stretch has {@link Subject.stretch} units. */
   readonly first: number;
   /** Number of words, outcomes, tickets or shoes to draw. */
   readonly units: number;
@@ -31,7 +31,7 @@ export interface TallyTask {
 
 interface Subject {
   readonly unit: string;
-  /** Default number of units of a run; `least` is the minimum. */
+  /** Number of units that a run draws by default; `least` is the minimum. */
   readonly usual: number;
   readonly least: number;
   /** Number of units that are drawn and counted at once. */
@@ -60,7 +60,7 @@ const shoeOf = (decks: number): Shuffled => ({
   zone: 1,
 });
 
-/** A group of tests, and the draws that they share for a stretch. */
+/** A group of tests that share the draws of each stretch. */
 interface Group<Draws> {
   readonly tests: readonly RandomTest<Draws>[];
   draw(units: number, seedOf: (number: number) => Uint8Array): Draws;
@@ -70,13 +70,13 @@ const group = <Draws>(of: Group<Draws>): Group<unknown> => of as Group<unknown>;
 
 const tableOf = ({ kinds }: Shuffled) => ({
   poolSize: kinds.reduce((sum, count) => sum + count, 0),
-  // The last kind stands for tickets without a prize, whose code is 0.
+  // The last kind is for tickets without a prize, whose code is 0.
   prizes: kinds.slice(1).map((count) => ({ count })),
 });
 
 /**
- * Creates the group of tests for raffle pools of one specification. @param ticketsOf number of tickets of a
- * stretch to use
+ * Creates the group of tests for raffle pools of one specification.
+ * @param ticketsOf returns the number of tickets of a stretch to use
  */
 const pools = (shuffled: Shuffled, ticketsOf: (units: number) => number, seedsFrom: number) => {
   const table = tableOf(shuffled);
@@ -125,11 +125,14 @@ function groupsOf(of: Of, sheet: ParSheet): Group<unknown>[] {
   }
 }
 
-/** Lists the tests of a subject, in the order of their counts. */
+/** Lists the tests of a subject, in the order of their counts in the result. */
 export const testsOf = (of: Of, sheet: ParSheet): RandomTest<unknown>[] =>
   groupsOf(of, sheet).flatMap(({ tests }) => tests);
 
-/** Runs in the thread. @returns the counts of each test */
+/**
+ * Runs in the thread pool.
+ * @returns the counts of each test
+ */
 export default function run({ of, seed, draw, first, units, sheet }: TallyTask): Float64Array[] {
   const { stretch } = SUBJECTS[of];
   const groups = groupsOf(of, sheet);
@@ -156,8 +159,8 @@ function tally(test: RandomTest<unknown>, draws: unknown, sum: Float64Array): vo
 }
 
 /**
- * Derives a seed of the run: SHA-256 over the domain line, the run's seed, the subject, the draw, the stretch
- * and the index within it.
+ * Derives a seed from the seed of the run: SHA-256 over the domain line, the run's seed, the subject, the
+ * draw, the stretch and the index within the stretch.
  */
 export function drawSeed(
   of: Of,
@@ -178,7 +181,9 @@ export function drawSeed(
     .digest();
 }
 
-/** Returns the keystream from which outcomes are drawn first, as little-endian words of 32 bits. */
+/**
+ * Returns the keystream of the first words from which outcomes are drawn, as little-endian words of 32 bits.
+ */
 export function wordsOf(seed: Uint8Array, count: number): Uint32Array {
   const bytes = keystream(seed, 0x00).update(Buffer.alloc(count * 4));
   const aligned = bytes.byteOffset % 4 === 0 ? bytes : Buffer.from(Uint8Array.from(bytes).buffer);

@@ -1,5 +1,6 @@
 -- Reads the lists of a batch (src/domain/layouts.ts, BATCH): partners, games, players, requestIds. Ids that
--- are used as field names come as text, because Redis would need 0.4 us to format a number each time.
+-- are used as field names are passed as text, because the script would need 0.4 us to format a number each
+-- time.
 -- include: cell
 -- include: layouts/entries
 -- include: layouts/batch
@@ -26,7 +27,7 @@ for i = 1, gameCount do
 end
 local playerNames, requestKeys = {}, {}
 offset = listsAt + 1
--- The last result of struct.unpack is the position after the unpacked values.
+-- The last result of struct.unpack is the position of the first byte after the unpacked values.
 if playerCount > 0 then
   playerNames = { unpackStruct('<' .. rep(BATCH_PLAYER_MEMBERS, playerCount), batch, offset) }
   offset = playerNames[playerCount + 1]

@@ -59,8 +59,8 @@ local last, booked, stored = cell[2], cell[3], cell[4]
 if stored then
   local newest, this = unpackStruct('<I8', stored), unpackStruct('<I8', operationId)
   if this == newest then
-    -- The stored reply is written again, because from Redis 7.2 on WAIT returns immediately on a connection
-    -- that has written nothing.
+    -- WAIT must wait for the stored reply, too. From Redis 7.2 on, WAIT returns immediately on a connection
+    -- that has written nothing, so the stored reply is written again.
     call('HSET', KEYS[1], operationField, stored)
     return sub(stored, 9)
   end

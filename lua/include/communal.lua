@@ -10,7 +10,8 @@
 -- include: players
 -- include: playerFlags
 local bonus
--- A second event in a call is left to the next call, together with all spins after it.
+-- A call handles only one event. The spin that would fire a second one, and all spins after it, are left to
+-- the next call.
 local isDeferring = false
 if cell[5] and #gameIds > 0 then
   -- include: notes
@@ -30,15 +31,15 @@ if cell[5] and #gameIds > 0 then
     if records[game] then pots[game] = readPot(records[game]) end
   end
 
-  -- By position of the player: the share that is appended to the player's list, and the number of shares that
-  -- are removed from the front of the list.
+  -- Shares to be written for a player, by position of the player: the share to append to the player's list,
+  -- and the number of shares to remove from the front of the list.
   local newlyListed, takenOff = {}, {}
   local function listKey(player)
     return cellPrefix .. 'untold:' .. playerNames[player]
   end
 
-  -- Stores a share that a later spin will notify its player of. A call fires once, so each player gets at
-  -- most one share.
+  -- Stores a share that a later spin will notify its player of. A call fires one event at most, so each
+  -- player gets at most one share.
   local function keepWaiting(player, share)
     local tail = playerTails[player] or NO_STATUS
     if not hasListed(tail) then
@@ -88,8 +89,8 @@ if cell[5] and #gameIds > 0 then
     return sub(tail, at + 10, at + 1 + length)
   end
 
-  -- Reads the record of a player outside this call, or of a player whose spin comes later in the batch. Does
-  -- the same as include/loadPlayer.lua.
+  -- Reads the record of a player who is not in this call, or whose spin comes later in the batch. Does the
+  -- same as include/loadPlayer.lua.
   local function readMember(player)
     local record = storedPlayers[player]
     if not record then return nil end
@@ -104,12 +105,12 @@ if cell[5] and #gameIds > 0 then
     return cellPrefix .. 'recent:' .. gameIds[game]
   end
 
-  -- Returns the players of a game without duplicates, most recent first: those of this call, then those of
-  -- earlier calls. Gives their names and the times of their last spins, for at most `most` players.
+  -- Returns the names of a game's players and the times of their last spins, without duplicates, most recent
+  -- first: the players of this call, then those of earlier calls. Returns at most `most` players.
   local function recentPlayers(pot, earlier, most)
     local names, moments, seen, count = {}, {}, {}, 0
     local lines, chunkNumber = pot.recent, #earlier
-    -- In a RECENT, a line with a time precedes the lines of the players that it applies to.
+    -- In a RECENT, a line with a time applies to the players of the following lines.
     local first = 1
     while lines do
       for i = #lines, 1, -1 do
@@ -144,8 +145,8 @@ if cell[5] and #gameIds > 0 then
     pot.recent = lines
   end
 
-  -- Returns the positions of players. Players outside this call get new positions, and their records are
-  -- read.
+  -- Returns the positions of players by name. Players who are not in this call get new positions, and their
+  -- records are read.
   local function placesOf(names)
     local placeOf, places, unread, unreadPlaces = {}, {}, {}, {}
     for place = 1, #playerNames do placeOf[playerNames[place]] = place end
@@ -166,10 +167,11 @@ if cell[5] and #gameIds > 0 then
     return places
   end
 
-  -- Returns the community of an event as positions of the other players, most recent first.
+  -- Returns the community of an event: the positions of its players other than the one who fired it, most
+  -- recent first.
   local function communityOf(pot, game, trigger)
     if pot.communitySize == 0 then return {} end
-    -- The most recent player is the one whose spin fires the event.
+    -- The most recent player is the player whose spin fires the event.
     local names, moments = recentPlayers(pot, call('LRANGE', recentKey(game), 0, -1), pot.communitySize + 1)
     local oldest, others = idMs - pot.windowMinutes * 60000, {}
     for i = 2, #names do
@@ -177,8 +179,8 @@ if cell[5] and #gameIds > 0 then
       others[i - 1] = names[i]
     end
     local places = placesOf(others)
-    -- A player is skipped if its balance has no room for the largest amount, or if it has the maximum number
-    -- of pending shares.
+    -- A player is skipped if the largest share would take its balance over the maximum, or if it has the
+    -- maximum number of pending shares.
     local fitting = {}
     for i = 1, #places do
       local player = places[i]
@@ -224,8 +226,8 @@ if cell[5] and #gameIds > 0 then
         local tail = pack(BONUS_NOTICE_FORMAT, eventId, tier.level, 0, paid, share) .. tier.name
         local name = playerNames[player]
         entryNumbers[player] = entryNumbers[player] + 1
-        -- The byte after the event id is 1 for the player whose spin fired the event, and who is notified
-        -- immediately.
+        -- The byte after the event id is 1 if the share belongs to the player whose spin fired the event.
+        -- This player is notified immediately.
         bookEntry(player, head, 0, share, 0, balances[player] + share,
           pack(ENTRY_TEXT_FORMAT, #name, SHARE_TEXT_BYTES) .. name
             .. pack(SHARE_TEXT_FORMAT, eventId, i == 1 and 1 or 0))
@@ -240,8 +242,8 @@ if cell[5] and #gameIds > 0 then
   end
 
   bonus = {
-    -- Returns the tier that the next spin of a game fires, or nil. A spin writes at most two entries, its
-    -- player's opening and itself.
+    -- Returns the tier that the next spin of a game fires, or nil. A spin writes at most two entries: its
+    -- player's opening and the spin itself.
     tierOf = function(game)
       local pot = pots[game]
       local tier = pot and pot.enabled and nextTier(pot)
@@ -252,7 +254,8 @@ if cell[5] and #gameIds > 0 then
       return tier
     end,
 
-    -- Counts the spin that was written last. Returns its tail, with the notice for its player.
+    -- Counts the spin that was written last for its game's communal progressive. Returns the spin's tail,
+    -- with the notice for its player.
     count = function(game, player, tier)
       local pot, tail = pots[game], ''
       if pot then
@@ -276,7 +279,8 @@ if cell[5] and #gameIds > 0 then
       return tail
     end,
 
-    -- Adds notes for the ledger with the counted spins, and prepares the list of recent players.
+    -- Adds notes to the outbox, with which the ledger gets the number of counted spins, and prepares the list
+    -- of recent players.
     note = function()
       for game, pot in pairs(pots) do
         if pot.progress ~= pot.progressBefore then
@@ -292,8 +296,8 @@ if cell[5] and #gameIds > 0 then
       end
     end,
 
-    -- Writes the pots that counted spins, their recent players, and the shares that players have not been
-    -- notified of.
+    -- Writes the pots whose counters have changed, their recent players, and the shares that players have not
+    -- been notified of.
     write = function()
       for player, count in pairs(takenOff) do call('LTRIM', listKey(player), count, -1) end
       for player, share in pairs(newlyListed) do call('RPUSH', listKey(player), share) end

@@ -34,7 +34,8 @@ local function readPot(record)
   }
 end
 
--- Returns the tier that fires at the next count: the highest tier whose number of spins divides it, or nil.
+-- Returns the tier that fires when the counter reaches its next value: the highest tier whose
+-- `triggerAtSpins` divides that value, or nil.
 local function nextTier(pot)
   local count = pot.progress + 1
   if count % pot.interval ~= 0 then return nil end
@@ -47,7 +48,7 @@ local function nextTier(pot)
   return tier
 end
 
--- Encodes the note of a call's changes to a pot.
+-- Encodes the note for the ledger about the changes that a call makes to a pot.
 local function stateNote(pot, cause, reference)
   return pack(
     STATE_NOTE_FORMAT, STATE_NOTE, cause, reference,

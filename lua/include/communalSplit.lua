@@ -1,4 +1,5 @@
--- Arithmetic of an event of a communal progressive, in whole micro-USD. It is exact up to TIER_AMOUNT_MAX.
+-- Arithmetic of an event of a communal progressive, in whole micro-USD. The results are exact for amounts up
+-- to TIER_AMOUNT_MAX.
 -- include: communalRecords
 
 -- Returns the amount that an event of a tier pays out of a budget, or nil if the event is skipped.
@@ -7,12 +8,12 @@ local function payable(amount, budget, paysRemaining)
   return paysRemaining and budget > 0 and budget or nil
 end
 
--- Splits an amount. Returns the part of the player who fired the event, the share of each member of the
--- community, and the number of members, most recent first, that get one micro-USD more. If the community is
--- empty, its part goes to the player who fired the event or stays in the budget.
+-- Splits the amount of an event. Returns the part of the player who fired the event, the share of each member
+-- of the community, and the number of members, most recent first, that get one micro-USD more. If the
+-- community is empty, its part goes to the player who fired the event or stays in the budget, by the rules.
 local function splitAmount(amount, split, community, returnsToBudget)
-  -- The part is computed from quotient and remainder, because the product of an amount and the split is not
-  -- an exact double.
+  -- The part of the player who fired the event is computed from quotient and remainder, because the product
+  -- of an amount and the split may be too large for an exact double.
   local remainder = amount % SPLIT_WHOLE
   local part = (amount - remainder) / SPLIT_WHOLE * split + floor(remainder * split / SPLIT_WHOLE)
   if community == 0 then return returnsToBudget and part or amount, 0, 0 end

@@ -1,5 +1,6 @@
--- Decides one spin of a batch that has been counted and whose requestId is not bound. Gives `status`, and for
--- a dealt spin also `core` and `tail`. The loop runs once; a refusal leaves it by `break`.
+-- Decides one spin of a batch, which has been counted and whose requestId is not bound. Gives `status`, and
+-- for a dealt spin also `core` and `tail`. The loop runs only once. It exists so that a refusal can leave it
+-- by `break`.
 repeat
   local before = balances[player]
   if not before then

@@ -1,6 +1,6 @@
--- Ids of ledger entries: ms (41 bits), cell (8), sequence (14). They continue after the newest entry of the
--- cell and never decrease, even if the clock goes back. Gives `idMs`, `idSequence` and `idHigh` of the newest
--- id; include/takeEntryId.lua advances to the next id.
+-- Ids of ledger entries: ms (41 bits), cell (8), sequence (14). New ids continue after the newest entry of
+-- the cell and never decrease, even if the clock goes back. Gives `idMs`, `idSequence` and `idHigh` of the
+-- newest id; include/takeEntryId.lua advances to the next id.
 -- include: cell
 local idMs, idSequence = nowMs, -1
 if last then

@@ -5,10 +5,10 @@
 -- include: cell
 -- include: layouts/statuses
 local nextIndex, queueEnd, blockFrom, blockEnd, readyBlocks = {}, {}, {}, {}, {}
--- A range of a game's outcomes, and the index of its first outcome.
+-- By game: a range of outcomes that was read from the block, and the index of the first of these outcomes.
 local chunk, chunkFrom = {}, {}
 local takenGames = {}
--- Games whose block was dealt out by this call; nil if there are none.
+-- Games whose block this call has dealt out; nil if there are none.
 local dealtOutGames
 local gameRecords = {}
 if #gameIds > 0 then
@@ -19,8 +19,8 @@ for i = 1, #gameIds do
   nextIndex[i], queueEnd[i], blockFrom[i], blockEnd[i], readyBlocks[i] = 0, 0, 0, 0, 0
   if record then
     nextIndex[i], queueEnd[i], blockFrom[i], blockEnd[i], readyBlocks[i] = unpackStruct(GAME_FORMAT, record)
-    -- A game's record itself serves as the first range of outcomes. Its start index is shifted, as if the
-    -- members before the outcomes were outcomes too.
+    -- The outcomes that were read ahead follow the fields of a game's record. The whole record serves as the
+    -- first range of outcomes, with its start index shifted as if these fields were outcomes too.
     chunk[i], chunkFrom[i] = record, nextIndex[i] - GAME_BYTES / 2
   end
 end

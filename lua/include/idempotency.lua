@@ -8,7 +8,7 @@
 -- Errors   BEHIND: request ids have been released that the caller's filters lack. Nothing was done.
 -- include: entryIds
 local segments = cell[6]
--- An owner of this version has not taken over the cell yet.
+-- The cell has no segments, because no owner of this software version has taken it over yet.
 if not segments then
   return epochError()
 end
@@ -30,5 +30,5 @@ if #requestKeys > 0 then
     end
   end
 end
--- Newly bound requestIds of the call: keys and values in alternation.
+-- Request ids that this call binds: each key is followed by its value.
 local newlyBound, newlyBoundCount = {}, 0

@@ -13,13 +13,13 @@ local function intentReply(status, core)
   return pack(INTENT_REPLY_FORMAT, byte(status), core)
 end
 
--- True if an intent with this number or a higher one was refused.
+-- True if this intent, or an intent with a higher number, was refused.
 local function isLapsed(intent)
   return intent <= tonumber(call('HGET', KEYS[1], refusedField) or 0)
 end
 
 -- Returns the reply if an earlier call has decided the intent with this fingerprint, or has bound the
--- requestId to another one; nil otherwise.
+-- requestId to another intent; nil otherwise.
 local function decidedEarlier(intent, fingerprint)
   local boundTo = bound[1]
   if boundTo then
@@ -31,8 +31,8 @@ local function decidedEarlier(intent, fingerprint)
   return isLapsed(intent) and intentReply(LAPSED, NO_CORE) or nil
 end
 
--- Refuses an intent permanently, together with all intents of lower numbers. This is the only write of its
--- call.
+-- Refuses an intent permanently, together with all intents of lower numbers. Apart from this, the call writes
+-- nothing.
 local function refuseIntent(status, intent)
   call('HSET', KEYS[1], refusedField, format('%.0f', intent))
   return intentReply(status, NO_CORE)

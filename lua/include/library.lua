@@ -1,5 +1,6 @@
--- Short names of the library functions that the scripts use. Every Redis command is sent through `call`, and
--- every message through `announce`. A message may come after a write and may fail, because it writes nothing.
+-- Short names of the library functions that the scripts use. Scripts send every Redis command through `call`,
+-- and publish every announcement through `announce`. An announcement may follow a write although it can fail,
+-- because it writes nothing.
 local floor, max, min = math.floor, math.max, math.min
 local byte, sub, rep, char = string.byte, string.sub, string.rep, string.char
 local format, find, match, concat = string.format, string.find, string.match, table.concat

@@ -1,5 +1,5 @@
--- Reads the record of `player` once. `before` becomes its balance in micro-USD, and stays nil if the player
--- does not exist.
+-- Reads the record of `player`, unless this call has already read it. `before` becomes the player's balance
+-- in micro-USD, and stays nil if the player does not exist.
 -- include: players
 local playerRecord = storedPlayers[player]
 if playerRecord then

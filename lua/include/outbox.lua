@@ -1,5 +1,5 @@
--- The outbox: the ledger entries of this call, the totals before them, and whether the outbox is full
--- (`isOutboxFull`). `bookedKeys` collects the keys of the requestIds of a batch's dealt spins, in order.
+-- The outbox: the ledger entries of this call, the totals before these entries, and whether the outbox is
+-- full (`isOutboxFull`). `bookedKeys` collects the keys of the requestIds of a batch's dealt spins, in order.
 -- include: entryIds
 -- include: layouts/entries
 local outboxRecords, outboxPieces, outboxEntries = {}, 0, 0

@@ -1,6 +1,6 @@
 -- The players of the call, with balance and newest entry. A player's record is decoded when it is first
--- needed, and its state is then kept here. Every ledger entry changes one player (include/bookEntry.lua).
--- Needs `playerNames`.
+-- needed, and the tables of this file then keep its state. Every ledger entry changes one player
+-- (include/bookEntry.lua). Needs `playerNames`.
 -- include: outbox
 local storedPlayers = {}
 if #playerNames > 0 then

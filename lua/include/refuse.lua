@@ -1,5 +1,5 @@
--- The function form of include/refusal.lua, for operations that write a single entry. deal.lua inlines the
--- file instead.
+-- Function with the code of include/refusal.lua, for operations that write a single entry. deal.lua inlines
+-- that file instead, because it decides many spins.
 -- include: outbox
 -- include: playerFlags
 -- include: layouts/statuses

@@ -9,8 +9,8 @@ if index >= queueEnd[game] then
 end
 local outcomeAt = outcomes and (index - chunkFrom[game]) * 2 + 1
 if not outcomeAt or outcomeAt > #outcomes then
-  -- Reads a range of the block at once: the outcomes that the batch needs, or at least READ_AHEAD of them.
-  -- The latter suffices for several batches if a game has only few spins in each.
+  -- Reads a range of the block at once: the outcomes that the batch needs, or at least READ_AHEAD of them. If
+  -- a game has only few spins in each batch, READ_AHEAD outcomes suffice for several batches.
   if index >= blockEnd[game] then
     local blockKey = cellPrefix .. 'block:' .. gameIds[game] .. ':' .. format('%.0f', blockEnd[game])
     blockFrom[game], blockEnd[game] = blockEnd[game], blockEnd[game] + floor(call('STRLEN', blockKey) / 2)

@@ -2,7 +2,8 @@
 -- include: gameSupply
 local gameValues, gameValueCount = {}, 0
 for game in pairs(takenGames) do
-  -- A batch may have read more outcomes than it dealt. Only READ_AHEAD of the remaining ones are kept.
+  -- A batch may have read more outcomes than it dealt. Of the outcomes that remain, only READ_AHEAD are kept
+  -- in the game's record.
   local ahead = (nextIndex[game] - chunkFrom[game]) * 2 + 1
   gameValues[gameValueCount + 1] = gameIds[game]
   gameValues[gameValueCount + 2] =
@@ -11,8 +12,8 @@ for game in pairs(takenGames) do
   gameValueCount = gameValueCount + 2
 end
 if gameValueCount > 0 then call('HSET', KEYS[4], unpack(gameValues)) end
--- The announcement tells the worker of a dealt-out block sooner than the ledger does. Nothing depends on the
--- message, because it may be lost or may not be permitted.
+-- With the announcement, the worker hears of a dealt-out block sooner than from the ledger. Nothing may
+-- depend on the announcement, because it can be lost, and Redis may not permit it.
 if dealtOutGames then
   for game in pairs(dealtOutGames) do
     announce('SPUBLISH', 'spindle:dealt:' .. sub(cellPrefix, 1, -2),

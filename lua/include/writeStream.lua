@@ -1,5 +1,5 @@
--- Writes the outbox, before all other writes, because it is the only write that Redis could refuse (if the id
--- is not the newest). Gives `newLast`, the cell's field `last`.
+-- Writes the outbox before all other writes, because this is the only write that Redis could refuse (if the
+-- id of the stream entry is not the newest). Gives `newLast`, the cell's field `last`.
 -- include: outbox
 local outboxBytes = concat(outboxRecords)
 call('XADD', KEYS[5], format('%.0f-%d', idMs, idSequence), 'b', outboxBytes, 't',

@@ -2,7 +2,7 @@
 -- include: windows
 local partnerValues = {}
 for i = 1, #partnerIds do
-  -- The packed net result must fit into a signed 64-bit integer.
+  -- Keep the net result in the range of a signed 64-bit integer, because it is packed as one.
   local net = netPaid[i]
   if net > NET_MAX then net = NET_MAX elseif net < -NET_MAX then net = -NET_MAX end
   partnerValues[2 * i - 1] = partnerIds[i]

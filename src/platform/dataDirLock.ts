@@ -1,17 +1,17 @@
 /**
  * Lock of a data folder, which only one process may use at a time.
  *
- * A holder listens on a Unix socket in the folder. The folder is closed to other users, so nobody else can
- * take the lock. The kernel closes the socket when the process ends in any way, whereas a pid file would
- * survive a SIGKILL.
+ * The process with the lock listens on a Unix socket in the folder. The folder is closed to other users, so
+ * nobody else can take the lock. The kernel closes the socket when the process ends in any way, whereas a pid
+ * file would survive a SIGKILL.
  *
  *   listen under a new name ──> rename to lock-<random> ──> connect to all other lock-*
  *     ──> one answers: not acquired
  *     └──> none answers: acquired; dead sockets are removed
  *
- * A socket is renamed once it answers, and its name is never reused, so a socket that refuses connections
- * belongs to a process that has ended. At most one of two processes holds the lock, because the later one to
- * rename sees the other.
+ * A socket is renamed once it accepts connections, and its name is never reused, so a socket that refuses
+ * connections belongs to a process that has ended. At most one of two processes gets the lock, because the
+ * process that renames its socket later finds the other socket.
  */
 import { createHash, randomBytes, randomInt } from 'node:crypto';
 import { constants } from 'node:fs';
@@ -25,7 +25,7 @@ import { ownFolder } from './privateFolder.js';
 import { SetupError } from './setupError.js';
 
 export interface DataDirLock {
-  /** Real path of the data folder. */
+  /** Path of the data folder after all symbolic links are resolved. */
   readonly dataDir: string;
   release(): Promise<void>;
 }
@@ -33,8 +33,8 @@ export interface DataDirLock {
 /** Maximum length of a socket's path on Linux and on macOS, in bytes, without the final zero. */
 const SOCKET_PATH_MAX = process.platform === 'linux' ? 107 : 103;
 /**
- * Maximum number of attempts. Processes that begin at the same moment see each other and all fail, so each
- * tries again after a random time.
+ * Maximum number of attempts to get the lock. Processes that begin at the same moment find each other's
+ * sockets and all fail, so each tries again after a random time.
  */
 const ATTEMPTS_MAX = 6;
 const ATTEMPT_WAIT_MS_MAX = 60;

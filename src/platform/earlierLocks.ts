@@ -1,7 +1,7 @@
 /**
  * Detects whether a version up to 1.4.0 uses a data folder. On Linux, such a version holds a name in the
- * abstract namespace of sockets. Any user of the machine can hold such a name, so it counts only if a process
- * of root, of this user or of the folder's owner holds it.
+ * abstract namespace of sockets. Any user of the machine can hold such a name, so the name counts only if a
+ * process of root, of this user or of the folder's owner holds it.
  */
 import { createHash } from 'node:crypto';
 import { readdir, readFile, readlink, stat } from 'node:fs/promises';
@@ -17,7 +17,8 @@ export async function isHeldByEarlierVersion(folder: string): Promise<boolean> {
   for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
     const owner = await stat(`/proc/${pid}`).catch(() => undefined);
     if (owner === undefined || !trusted.has(owner.uid)) continue;
-    // If the files of another user's process can't be read, neither can that process's data folder.
+    // A process whose files can't be read is skipped, because this process could not use its data folder
+    // either.
     for (const file of await readdir(`/proc/${pid}/fd`).catch(() => [])) {
       const target = await readlink(`/proc/${pid}/fd/${file}`).catch(() => '');
       if (inodes.has(target)) return true;
@@ -28,7 +29,7 @@ export async function isHeldByEarlierVersion(folder: string): Promise<boolean> {
 
 /**
  * Returns the inodes of the sockets with such a name, in the form of /proc. There, a zero byte appears as @,
- * and Node 20 pads a name with zero bytes.
+ * and Node 20 pads the name with zero bytes.
  */
 async function inodesOf(names: readonly string[]): Promise<ReadonlySet<string>> {
   const rows = (await readFile('/proc/net/unix', 'utf8').catch(() => '')).split('\n');

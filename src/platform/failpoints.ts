@@ -1,6 +1,7 @@
 /**
- * Failpoints: named steps of operations that must survive an interruption anywhere. A test lets the process
- * kill itself with SIGKILL at each of them (FAILPOINT in config.ts). Otherwise a failpoint does nothing.
+ * Failpoints: named steps of operations that must survive an interruption anywhere. In a test the process
+ * kills itself with SIGKILL at one of these steps (FAILPOINT in config.ts). Otherwise a failpoint does
+ * nothing.
  */
 export const FAILPOINTS = [
   // Steps of a flush (ledger/flusher.ts).
@@ -15,7 +16,7 @@ export const FAILPOINTS = [
   // Steps of making a block (blocks/keeper.ts).
   'block.made',
   'block.leased',
-  // Steps of a block's entry in the public log (logWriter.ts).
+  // Steps of writing a block's record to the public log (logWriter.ts).
   'block.appended',
   'block.signed',
   'block.published',

@@ -4,13 +4,15 @@ import { chmod, type FileHandle, mkdir, open, readdir, readFile, rename, rm, sta
 import { dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
-/** Creates a folder and its parents for their owner only. An existing folder keeps its rights. */
+/**
+ * Creates a folder and its parents, with access for their owner only. An existing folder keeps its rights.
+ */
 export const makePrivateFolder = async (path: string): Promise<void> =>
   void (await mkdir(path, { recursive: true, mode: 0o700 }));
 
 /**
- * Creates a folder for its owner only. An existing folder of this user that others may list or change is
- * closed to them.
+ * Creates a folder with access for its owner only. If the folder exists, belongs to this user and can be
+ * listed or changed by others, the rights of the others are removed.
  */
 export async function closeFolder(path: string): Promise<void> {
   await makePrivateFolder(path);
@@ -18,7 +20,7 @@ export async function closeFolder(path: string): Promise<void> {
   if (uid === process.getuid?.() && (mode & 0o066) !== 0) await chmod(path, mode & 0o7700);
 }
 
-/** Opens a file that only its owner may read, whether it is new or exists with other rights. */
+/** Opens a file that only its owner may read. An existing file with other rights gets these rights. */
 export async function openPrivate(path: string, flags: 'w' | 'wx'): Promise<FileHandle> {
   const file = await open(path, flags, 0o600);
   try {
@@ -63,16 +65,16 @@ export async function writeDurably(
   await syncFolder(folder);
 }
 
-/** Maximum number of attempts, each of which fails if another process replaces the file at the same time. */
+/** Maximum number of attempts. An attempt fails if another process replaces the file at the same time. */
 const REPLACE_ATTEMPTS_MAX = 10;
 /** Maximum random pause for each previous attempt, in ms. */
 const REPLACE_WAIT_MS_MAX = 50;
 
 /**
- * Replaces a file that several processes write with content derived from its present one, and resolves once
- * it is on disk. Each process removes the unfinished replacements of the others before it reads the file. So
- * a process that was paused meanwhile finds its replacement gone and starts again. Therefore older content
- * never replaces newer content, whatever lock was lost.
+ * Replaces a file that several processes write, with content that is derived from its present content.
+ * Resolves once the file is on disk. Each process removes the unfinished replacements of the others before it
+ * reads the file. A process that was paused meanwhile thus finds its own replacement gone and starts again.
+ * Older content therefore never replaces newer content, even if a process has lost its lock.
  * @param next derives the new content; undefined leaves the file unchanged
  * @throws Error if other processes replace the file again and again
  */
@@ -95,7 +97,7 @@ async function tryReplace(path: string, next: Parameters<typeof replaceFile>[1])
   try {
     for (const name of await readdir(dirname(path))) {
       const other = join(dirname(path), name);
-      // Versions up to 1.4.0 use one common name.
+      // Versions up to 1.4.0 use the same name in all processes.
       const isBegun = (other.startsWith(`${path}.`) && name.endsWith('.next')) || other === `${path}.tmp`;
       if (isBegun && other !== begun) await rm(other, { force: true });
     }
@@ -115,7 +117,7 @@ async function tryReplace(path: string, next: Parameters<typeof replaceFile>[1])
   return true;
 }
 
-/** Syncs the names in a folder, so that they survive a power failure. */
+/** Syncs the entries of a folder to disk, so that they survive a power failure. */
 async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, 'r');
   await folder.sync().finally(() => folder.close());

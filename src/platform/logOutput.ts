@@ -1,14 +1,14 @@
 /**
- * Writes the log to a file descriptor in the thread pool, so that a reader that stalls delays nothing. pino's
- * own destination retries for ever and blocks everything else when writes fail permanently, as with a closed
- * terminal.
+ * Writes the log to a file descriptor in the thread pool, so that a reader that stalls delays nothing. If
+ * writes fail permanently, as with a closed terminal, pino's own destination would retry without end and
+ * block everything else.
  */
 import { write, writeSync } from 'node:fs';
 
-/** Maximum number of bytes that wait for a reader that stalls. Further lines are lost. */
+/** Maximum number of bytes that wait for a reader that stalls. Lines beyond it are lost. */
 const WAITING_MAX = 4 * 1024 * 1024;
 const RETRY_MS = 100;
-/** Number of attempts to write to a reader that stalls when the process ends. */
+/** Number of attempts, when the process ends, to write to a reader that stalls. */
 const TRIES_AT_EXIT = 10;
 
 export class LogOutput {
@@ -56,8 +56,8 @@ export class LogOutput {
   }
 
   /**
-   * Writes all waiting lines before it returns. It is called at the end of the process, and after a line that
-   * says why it ends.
+   * Writes all waiting lines before it returns. The function is called at the end of the process, and after a
+   * line that says why the process ends.
    */
   flushSync(): void {
     let bytes = this.#take();

@@ -6,16 +6,16 @@ import { join } from 'node:path';
 import { SetupError } from './setupError.js';
 
 /**
- * Rights of group and others to list or change a folder. The right to pass through reveals nothing, and
- * Postgres under another user may need it.
+ * Permission bits with which group and others may list or change a folder. The permission to pass through the
+ * folder reveals nothing, and Postgres under another user may need it.
  */
 const OTHERS = 0o066;
 const ALL_WRITE = 0o002;
 const GROUP_WRITE = 0o020;
 
 /**
- * Creates the folder if needed, for its owner only. An existing folder that others can read is closed to
- * them.
+ * Creates the folder if needed, with access for its owner only. If others can read an existing folder, their
+ * rights are removed.
  * @param name setting that names the folder, for messages
  * @throws SetupError if others can write to the folder, because its content may come from them
  */
@@ -49,7 +49,7 @@ async function closeEntries(folder: string, postgres: string): Promise<void> {
     const path = join(folder, entry.name);
     if (entry.isDirectory() && folder !== postgres) await closeEntries(path, postgres);
     if (!entry.isFile() && !(entry.isDirectory() && folder !== postgres)) continue;
-    // A file may have been removed meanwhile.
+    // The file may have been removed since the folder was listed.
     const found = await lstat(path).catch(() => undefined);
     const isOurs = process.getuid!() === 0 || found?.uid === process.getuid!();
     const rights = entry.isFile() ? 0o077 : OTHERS;

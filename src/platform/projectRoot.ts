@@ -5,7 +5,8 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 /**
- * Returns the nearest parent folder with a package.json, which is the same from `src` and from `dist/src`.
+ * Returns the nearest parent folder with a package.json. The result is the same for code in `src` and in
+ * `dist/src`.
  */
 function rootAbove(folder: string): string {
   if (existsSync(join(folder, 'package.json')) || dirname(folder) === folder) return folder;

@@ -8,12 +8,12 @@ export const HIDDEN = '[hidden]';
 const ISSUED = /\b(kso?_|whsec_)[\w+/=-]{16,}/g;
 /** Matches the user information between the scheme and the host of a URL. */
 const USERINFO = /(\w+:\/\/)[^\s/@"\\]+@/g;
-/** Minimum length of a secret to hide, because a shorter text may be part of any word. */
+/** Minimum length of a secret that is removed, because a shorter text may be part of any word. */
 const SECRET_CHARACTERS_MIN = 8;
 
 /**
- * Returns a text without secrets: the given ones, and texts that look like a key or like the password in a
- * URL.
+ * Returns a text without secrets. Removes the given secrets, and texts that look like a key or like the
+ * password in a URL.
  */
 export function withoutSecrets(text: string, secrets: readonly string[]): string {
   let clean = text.replace(ISSUED, HIDDEN).replace(USERINFO, `$1${HIDDEN}@`);

@@ -7,7 +7,7 @@ export class Semaphore {
     this.#free = atOnce;
   }
 
-  /** Runs a job when its turn has come. Its exceptions are passed on. */
+  /** Runs a job when its turn has come. Exceptions of the job are thrown to the caller. */
   async run<T>(work: () => Promise<T>): Promise<T> {
     if (this.#free > 0) this.#free--;
     else await new Promise<void>((resolve) => this.#waiting.push(resolve));

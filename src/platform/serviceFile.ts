@@ -1,11 +1,11 @@
 /**
- * File in which a service with its data in DATA_DIR records its address for the command. It contains no
- * secret.
+ * File in which a service with its data in DATA_DIR records its address for the `spindle` command. The file
+ * contains no secret.
  */
 export const SERVICE_FILE = 'service.json';
 
 export interface ServiceFile {
-  /** URL `http://host:port`, reachable from the same machine. */
+  /** URL `http://host:port` at which the service is reachable from the same machine. */
   readonly url: string;
   /** Process id of the listening service. */
   readonly pid: number;

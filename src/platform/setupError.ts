@@ -1,6 +1,6 @@
 /**
- * An error that prevents Spindle from starting and that only its operator can fix. The message is one line
- * that says how.
+ * An error that prevents Spindle from starting and that only its operator can fix. The message is a single
+ * line that says how to fix it.
  */
 export class SetupError extends Error {
   override readonly name = 'SetupError';

@@ -1,7 +1,8 @@
 /**
- * The audit log and the change numbers. Changes of data that the front ends hold in memory (partners, keys,
- * games) get the next number of `change_number` under one advisory lock. So numbers become visible in their
- * order, and a reader that asks for everything after the newest number it has misses nothing.
+ * The audit log and the change numbers. Each change of data that the front ends hold in memory (partners,
+ * keys, games) gets the next number of `change_number` under one advisory lock. The numbers thus become
+ * visible in their order, and a reader that asks for everything after the newest number that it knows misses
+ * nothing.
  */
 
 import { createHash } from 'node:crypto';
@@ -14,7 +15,7 @@ import { raw } from './statements.js';
 
 const CHANGE_LOCK = 7_310_001;
 
-/** Runs writes in one transaction. `changed` is the change number to put into the modified rows. */
+/** Runs writes in one transaction. `changed` is the change number to write to the modified rows. */
 export async function withChange<T>(
   sql: Sql,
   write: (tx: Transaction, changed: bigint) => Promise<T>,
@@ -33,8 +34,8 @@ export async function nextChange(tx: Transaction): Promise<bigint> {
 }
 
 /**
- * SQL that returns whether no change is under way, so that every number given out is either committed or will
- * never be. It may be used once in a statement.
+ * SQL that returns whether no change is under way. In that case every assigned number is either committed or
+ * never will be. It may be used once in a statement.
  */
 export const NOBODY_CHANGES = raw(`SELECT pg_try_advisory_xact_lock_shared(${CHANGE_LOCK})`);
 
@@ -62,13 +63,13 @@ export async function writeAuditEntry(tx: Transaction, entry: NewAuditEntry): Pr
     VALUES (${entry.actor}, ${entry.action}, ${entry.subject}, ${json(entry.before)}, ${json(entry.after)})`;
 }
 
-/** Returns the member that records the reason of a change in an audit entry. */
+/** Returns the field that records the reason of a change in an audit entry. */
 export const because = (reason: string | undefined): { reason?: string } =>
   reason === undefined ? {} : { reason };
 
 export type AuditRow = WithDates<typeof AuditEntrySchema, 'at'>;
 
-/** Filter for audit entries. An absent member matches all. */
+/** Filter for audit entries. A field that is absent matches all entries. */
 export type AuditFilter = Readonly<Omit<Static<typeof AuditQuerySchema>, keyof Static<typeof PageSchema>>>;
 
 export class AuditLog {
@@ -147,8 +148,8 @@ const member = (value: string | null): string =>
   value === null ? '-' : `${Buffer.byteLength(value)}:${value}`;
 
 /**
- * Anchor of the audit log in the public log: its number of entries and the hash of the newest, in
- * hexadecimal.
+ * State of the audit log that the public log contains: its number of entries and the hash of the newest
+ * entry, in hexadecimal.
  */
 export interface AuditAnchor {
   readonly entries: number;
@@ -158,8 +159,8 @@ export interface AuditAnchor {
 /**
  * Verifies the whole audit log, oldest entry first.
  * @param anchors states of the audit log that the public log contains
- * @returns the number of entries, the hash of the newest in hexadecimal, which covers all entries, and the
- * faults
+ * @returns the number of entries, the hash of the newest entry in hexadecimal, which covers all entries, and
+ * the faults
  */
 export async function auditChain(
   sql: Sql,

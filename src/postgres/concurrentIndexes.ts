@@ -1,34 +1,35 @@
 /**
  * Indexes of tables that may already be large. They are created after the migrations and outside a
- * transaction, so that nobody waits for them. A migration would keep its lock of the table until the last
- * migration has ended.
+ * transaction, so that no other statement waits for their creation. A migration would keep its lock of the
+ * table until the last migration has ended.
  */
 import type { Client } from 'pg';
 
 /** Indexes by name. They only improve speed; the queries that use them also work without them. */
 const INDEXES: Readonly<Record<string, string>> = {
-  // Only few blocks are in either of these two indexes.
+  // Few blocks match the condition of either index, so both indexes stay small.
   blocks_not_exhausted: 'blocks (game_id, to_index) WHERE exhausted_at IS NULL',
   blocks_with_outcomes: 'blocks (exhausted_at) WHERE exhausted_at IS NOT NULL AND octet_length(outcomes) > 0',
-  // Only few rounds are open or voided; most are settled.
+  // Few rounds are open or voided, because most are settled, so the index stays small.
   rounds_unsettled: "rounds (status, deal_id) WHERE status <> 'SETTLED'",
 };
 
 /** Advisory lock that lets only one process create the indexes. */
 const INDEX_LOCK = 7_310_018;
 /**
- * Maximum time for creating an index, in ms. An index that takes longer, for example behind a transaction of
- * hours, is left to the next start.
+ * Maximum time for creating an index, in ms. If it takes longer, for example because a transaction lasts for
+ * hours, the index is left to the next start.
  */
 const MADE_WITHIN_MS = 120_000;
 
 /**
- * Creates missing indexes and those whose creation was interrupted. A failure is logged and left to the next
- * start. @param client a session that is closed afterwards
+ * Creates missing indexes, and again those whose creation was interrupted. A failure is logged, and the index
+ * is left to the next start.
+ * @param client a session that is closed afterwards
  */
 export async function makeIndexes(client: Client, log: (line: string) => void): Promise<void> {
-  // The lock is only tried, because a waiting process would hold a snapshot, and creating an index waits for
-  // all snapshots.
+  // If another process has the lock, this one does not wait for it. A waiting process would hold a snapshot,
+  // and creating an index waits for all snapshots.
   const { rows } = await client.query(`SELECT pg_try_advisory_lock(${INDEX_LOCK}) AS ours`);
   if (rows[0].ours !== true) return;
   await client.query(`SET statement_timeout = ${MADE_WITHIN_MS}`);

@@ -1,5 +1,5 @@
 /**
- * Opens connections to Postgres. No other file opens any.
+ * Opens connections to Postgres. No other file opens connections.
  *
  * Statements are written as tagged templates (`sql\`SELECT … ${value}\``). A value in `${}` becomes a
  * parameter, never SQL text, unless it is made by {@link raw}.
@@ -19,7 +19,7 @@ import { Raw } from './statements.js';
 export const POSTGRES_MAJOR_MIN = 15;
 
 const CONNECT_WITHIN_MS = 3000;
-/** Timeout of a statement, in ms. After it the statement fails and its connection is closed. */
+/** Timeout of a statement, in ms. After the timeout the statement fails and its connection is closed. */
 const ANSWER_WITHIN_MS = 8000;
 const IDLE_IN_TRANSACTION_MS = 2500;
 
@@ -35,11 +35,11 @@ export interface PoolOptions {
   readonly onError: (error: Error) => void;
   /**
    * Whether statements of a transaction that don't wait for each other ({@link together}) are sent in one
-   * write and answered in one round trip. Such a connection can't run COPY … TO STDOUT.
+   * write and take only one round trip. Such a connection can't run COPY … TO STDOUT.
    */
   readonly isPipelined?: boolean;
   /**
-   * Whether statements with parameters in transactions are parsed only once on each connection. It must be
+   * Whether statements with parameters in transactions are parsed only once on each connection. This must be
    * off behind a pooler that shares connections between transactions.
    */
   readonly isPrepared?: boolean;
@@ -47,11 +47,11 @@ export interface PoolOptions {
    * Whether a pooler shares connections between transactions, so that each transaction sets its own settings.
    */
   readonly isPooled?: boolean;
-  /** Receives the settings that each new connection finds. */
+  /** Receives the durability settings of the server that each new connection reads. */
   readonly durability?: PostgresDurability;
   /**
-   * Whether a transaction is repeated after a deadlock or conflict. Its effects outside the database must be
-   * repeatable.
+   * Whether a transaction is repeated after a deadlock or conflict. Its effects outside the database must
+   * then be repeatable.
    */
   readonly repeatsConflicts?: boolean;
   /** Whether transactions are refused while the server may lose committed data. */
@@ -60,7 +60,7 @@ export interface PoolOptions {
 
 /** Opens a pool of connections. @throws Error with a one-line message if the URL can't be used */
 export function connectPostgres(url: string, options: PoolOptions): Sql {
-  // Whether statements behind a pooler must run in transactions of their own, which set the required
+  // Whether a statement behind a pooler must run in a transaction of its own, which sets the required
   // settings.
   let bringsOwnSettings = false;
   const pool = new Pool({
@@ -70,8 +70,8 @@ export function connectPostgres(url: string, options: PoolOptions): Sql {
     application_name: options.name,
     connectionTimeoutMillis: CONNECT_WITHIN_MS,
     query_timeout: ANSWER_WITHIN_MS,
-    // The server applies the timeout too, because the row lock of a worker that stops during a transaction
-    // must not outlive its lease.
+    // The server applies the timeout too. If a worker stops during a transaction, its row lock must not
+    // outlive its lease.
     statement_timeout: ANSWER_WITHIN_MS,
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
     idleTimeoutMillis: 0,
@@ -90,7 +90,7 @@ export function connectPostgres(url: string, options: PoolOptions): Sql {
           : types.getTypeParser(oid, format)) as typeof types.getTypeParser,
     },
   });
-  // Without these listeners, a broken connection would end the process.
+  // Without these listeners, an error of a broken connection would end the process.
   pool.on('error', options.onError);
   pool.on('connect', (client) => client.on('error', options.onError));
   const begin = async <T>(run: (tx: Transaction) => Promise<T>, mode = ''): Promise<T> => {
@@ -105,7 +105,7 @@ export function connectPostgres(url: string, options: PoolOptions): Sql {
   const alone = runOn(pool);
   let firstConnection: Promise<void> | undefined;
   const pooled: Run = async (text, ...values) => {
-    // The settings are known only after the first connection.
+    // The durability settings are known only after the first connection is open.
     firstConnection ??= pool.connect().then((client) => client.release());
     await firstConnection.catch((error: unknown) => {
       firstConnection = undefined;
@@ -205,7 +205,8 @@ async function transaction<T>(
     }
     const { stream } = (client as unknown as { connection: { stream: Duplex } }).connection;
     stream.cork();
-    // The cork holds back all that the run sends before it first waits, so that it leaves in one write.
+    // The cork holds back all that the callback sends before it first waits, so that all of it leaves in one
+    // write.
     const running = run(
       Object.assign(
         runOn(client, limits, (parameters) => isPrepared === true && parameters > 0),
@@ -217,8 +218,8 @@ async function transaction<T>(
     await client.query('COMMIT');
     return result;
   } catch (error) {
-    // No rollback is sent to a server that does not respond, because it would not answer either and the
-    // caller waits.
+    // No rollback is sent to a server that does not respond: it would not answer the rollback either, and the
+    // caller would wait for it.
     if (!(error instanceof DatabaseError) && isPostgresAway(error)) broken ??= error as Error;
     if (broken === undefined) {
       await client.query('ROLLBACK').catch((again: Error) => {
@@ -236,7 +237,8 @@ async function* readCopy(client: PoolClient, statement: string, withinMs: number
   try {
     yield* query as AsyncIterable<Buffer>;
   } finally {
-    // The driver stops its timer in this callback, but this kind of query does not call it.
+    // The driver stops its timer in this callback. For this kind of query the driver does not call it, so it
+    // is called here.
     (query as { callback?: () => void }).callback?.();
   }
 }

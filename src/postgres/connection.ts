@@ -1,6 +1,6 @@
 /** Interfaces of connections to Postgres: a pool or a transaction. connect.ts opens them. */
 /**
- * Runs a statement and returns its rows. 8-byte integers and integral `numeric` values (sums) are read as
+ * Runs a statement and returns its rows. 8-byte integers and integral `numeric` values (sums) are returned as
  * BigInt; {@link safe} converts them to numbers.
  */
 export type Run = <Rows extends readonly object[]>(
@@ -21,20 +21,23 @@ export interface Transaction extends Run {
 
 export interface Sql extends Run {
   /**
-   * Runs a statement that is frequent and costs more to plan than to execute. Each connection parses it once,
-   * if possible.
+   * Runs a statement that is frequent and costs more to plan than to execute. If possible, each connection
+   * parses the statement only once.
    */
   readonly prepared: Run;
-  /** Runs writes in one transaction, on a connection of its own. Any exception rolls it back. */
+  /** Runs writes in one transaction, on a connection of its own. Any exception rolls the transaction back. */
   begin<T>(run: (tx: Transaction) => Promise<T>, mode?: string): Promise<T>;
-  /** Numbers of connections in the pool, of idle ones, and of requests that wait for one. */
+  /**
+   * Number of connections in the pool, number of idle ones, and number of requests that wait for a
+   * connection.
+   */
   readonly pool: { readonly total: number; readonly idle: number; readonly waiting: number };
   end(): Promise<void>;
 }
 
 /**
- * Pools of connections to Postgres. Requests that use all connections of their pool do not delay flushes,
- * leases or rebuilds.
+ * Pools of connections to Postgres. If requests use all connections of their pool, they still do not delay
+ * flushes, leases or rebuilds.
  */
 export interface PostgresPools {
   /** Connections for requests of partners and operators. */

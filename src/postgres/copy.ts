@@ -89,12 +89,16 @@ class Rest {
     return this.#length === 0;
   }
 
-  /** Returns the kept bytes followed by a new piece, or the piece itself if nothing was kept. */
+  /**
+   * Returns the bytes that were kept, followed by the newly received ones, or only the latter if nothing was
+   * kept.
+   */
   with(piece: Buffer): Buffer {
     if (this.#length === 0) return piece;
     const length = this.#length + piece.length;
     if (length > this.#bytes.length) {
-      // Twice the needed size, so that a row in many pieces is not copied again with each piece.
+      // The buffer gets twice the needed size. A row that arrives in many pieces is thus not copied again for
+      // each piece.
       const longer = Buffer.allocUnsafe(2 * length);
       this.#bytes.copy(longer, 0, 0, this.#length);
       this.#bytes = longer;
@@ -105,8 +109,8 @@ class Rest {
   }
 
   /**
-   * Keeps the end of the bytes that {@link with} returned, from an offset on. It copies them, because there
-   * may be views of the preceding rows.
+   * Keeps the end of the bytes that {@link with} returned, from an offset on. The bytes are copied, because
+   * there may be views of the preceding rows.
    */
   keep(bytes: Buffer, from: number): void {
     if (from === 0 && this.#length > 0) return;
@@ -116,8 +120,8 @@ class Rest {
 }
 
 /**
- * Calls `onRow` for each row. After each received piece, it awaits `onPause`, in which the caller can pass
- * the rows on.
+ * Calls `onRow` for each row. Awaits `onPause` each time that bytes have been received, so that the caller
+ * can pass the rows on.
  * @throws Error if the bytes are not in the format of COPY
  */
 export async function readRows(
@@ -136,7 +140,7 @@ export async function readRows(
       isHead = false;
     }
     while (!isHead && at + 2 <= bytes.length) {
-      // A -1 instead of the number of fields marks the end.
+      // A number of fields of -1 marks the end of the data.
       if (bytes.readInt16BE(at) === -1) {
         at = bytes.length;
         break;
@@ -152,7 +156,10 @@ export async function readRows(
   if (isHead || !rest.isEmpty) throw new Error('COPY ended in the middle of a row');
 }
 
-/** Yields the pieces until `gone` rejects. It does not wait for the source of the next piece in that case. */
+/**
+ * Yields the received pieces until `gone` rejects. In that case it does not wait for the next piece from the
+ * source.
+ */
 export async function* orGone(pieces: AsyncIterable<Buffer>, gone: Promise<never>): AsyncGenerator<Buffer> {
   const iterator = pieces[Symbol.asyncIterator]();
   let isWaiting = false;
@@ -213,7 +220,7 @@ export class CopyRows {
 
 const COPY_HEAD = Buffer.concat([Buffer.from('PGCOPY\n\xff\r\n\0', 'latin1'), Buffer.alloc(8)]);
 
-/** Writing methods of the driver's connection, which the driver's types leave out. */
+/** Methods for writing on the driver's connection, which the driver's type definitions lack. */
 interface CopyConnection {
   readonly stream: { cork(): void; uncork(): void };
   query(text: string): void;
@@ -222,15 +229,16 @@ interface CopyConnection {
 }
 
 /**
- * A query of the driver that runs COPY … FROM STDIN with complete data. Statement, data and end leave in one
- * write, so it takes one round trip. A server that refuses the statement ignores the data (PostgreSQL
- * documentation, "COPY Operations"). It extends the driver's own query class, so that it can share a
- * pipelined connection with other queries.
+ * A query of the driver that runs COPY … FROM STDIN with complete data. The statement, the data and the end
+ * marker leave in one write, so the query takes one round trip. A server that refuses the statement ignores
+ * the data (PostgreSQL documentation, "COPY Operations"). The class extends the driver's own query class, so
+ * that it can share a pipelined connection with other queries.
  */
 export class CopyIn extends Query {
   /**
-   * Creates the query. @param done completion callback, which the driver wraps with its timeout. Further
-   * calls after one with an error must be ignored
+   * Creates the query.
+   * @param done completion callback, which the driver wraps with its timeout. Calls after a call with an
+   * error must be ignored
    */
   constructor(statement: string, bytes: Buffer, done: (error: Error | null) => void) {
     super(statement, done as (error: Error | undefined) => void);

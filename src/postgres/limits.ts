@@ -10,14 +10,14 @@ import type { Run, Sql, Transaction } from './connection.js';
  * left
  */
 export async function boundLocks(tx: Transaction, leftMs: number): Promise<void> {
-  // A `lock_timeout` of 0 would mean no limit.
+  // With less than 1 ms, `lock_timeout` would be 0, which means no limit.
   if (leftMs < 1) throw new Error('No time is left to wait for locks');
   await tx`SELECT set_config('lock_timeout', ${String(Math.floor(leftMs))}, true)`;
 }
 
 /**
  * Returns connections on which no statement waits long for a lock, for callers that must not wait behind
- * others.
+ * other transactions.
  * @param leftMs returns the time left in ms, called when a transaction begins; a transaction that waits for
  * several locks calls {@link boundLocks} again
  */
@@ -32,8 +32,8 @@ export function lockingWithin(sql: Sql, leftMs: () => number): Sql {
 }
 
 /**
- * Returns a view of the connections of which at most `connections` are used at once. A transaction uses one
- * connection, and must not run other statements through this view meanwhile.
+ * Returns a restricted access to the connections, through which at most `connections` are used at once. A
+ * transaction uses one connection, and must not run other statements through this access meanwhile.
  */
 export function limited(sql: Sql, connections: number): Sql {
   const turns = new Semaphore(connections);

@@ -5,20 +5,20 @@ import { postgresOptionsOf } from './postgresUrl.js';
 import { SESSION_SQL } from './sessionSettings.js';
 
 /**
- * Lock timeout of a migration's statement, in ms, so that other statements don't wait long behind it:
- * migrations run under live traffic.
+ * Timeout of a migration's statement for getting a lock, in ms. Migrations run under live traffic, and other
+ * statements must not wait long behind them.
  */
 const MIGRATION_LOCK_MS = 1000;
 /**
- * Number of times that the migrations are tried, because another process may be migrating or a long
- * transaction may hold a lock.
+ * Maximum number of attempts to migrate. An attempt fails if another process is migrating, or if a long
+ * transaction holds a lock.
  */
 const MIGRATION_TRIES = 300;
 /** Table with the names of applied migrations, from version 1.5.0 on. */
 const MIGRATIONS_TABLE = 'schema_migrations';
 /**
  * Schema of version 1.4.0, whose 56 migrations are recorded in the table `migrations`. That table is not
- * changed, so that a process of version 1.4.0 can still start beside this version.
+ * changed, so that a process of version 1.4.0 can still start while this version is running.
  */
 const BASELINE = '0001_schema';
 const LAST_OF_1_4_0 = '0056_sealed_voids';
@@ -28,9 +28,9 @@ const BASELINE_LOCK = 7_310_019;
 const LOCK_NOT_AVAILABLE = '55P03';
 
 /**
- * Migrates the schema. If several processes start at once, one migrates and the others wait. A lock that is
- * not available within a second is tried again for at least five minutes, and no migration holds a lock for
- * long (docs/internals.md).
+ * Migrates the schema. If several processes start at once, one of them migrates and the others wait. A lock
+ * that is not available within a second is tried again for at least five minutes, and no migration holds a
+ * lock for long (docs/internals.md).
  * @throws Error if a version before 1.4.0 wrote the database; nothing is changed in that case
  */
 export async function migrate(
@@ -84,7 +84,7 @@ async function recordBaseline(client: Client): Promise<void> {
         throw new Error(
           'This database was written by a version before 1.4.0. Start version 1.4.0 on it and wait until it is ready, then start this version.',
         );
-      // This is the definition that node-pg-migrate uses.
+      // This table definition must be the one that node-pg-migrate uses.
       await client.query(
         `CREATE TABLE ${MIGRATIONS_TABLE} (id serial PRIMARY KEY, name varchar(255) NOT NULL, run_on timestamp NOT NULL)`,
       );
@@ -110,7 +110,8 @@ async function withSession<T>(
 ): Promise<T> {
   const client = new Client({
     ...postgresOptionsOf(url),
-    // Set from the connection on, because the role's own timeouts may be too short for the first statement.
+    // The timeout is set when the connection is made, because the role's own timeouts may be too short for
+    // the first statement.
     statement_timeout: SETTINGS_WITHIN_MS,
     idle_in_transaction_session_timeout: SETTINGS_WITHIN_MS,
   });

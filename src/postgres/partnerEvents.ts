@@ -19,20 +19,24 @@ import {
 import type { Sql, Transaction } from './connection.js';
 import { arrayOf } from './statements.js';
 
-/** Number of attempts for a delivery, and for each time it is sent again (docs/contract.md §13.2). */
+/**
+ * Maximum number of attempts for a delivery. They are counted anew each time that the delivery is sent again
+ * by request (docs/contract.md §13.2).
+ */
 export const ATTEMPTS_MAX = 5;
 
 /**
- * Generates an id that can't be guessed and begins with its time: 12 hexadecimal digits of the time and 20
- * random ones.
+ * Generates an id that can't be guessed and begins with the time of its generation: 12 hexadecimal digits of
+ * the time and 20 random ones.
  */
 const newId = (prefix: string, timeMs: number): string =>
   prefix + timeMs.toString(16).padStart(12, '0') + randomBytes(10).toString('hex');
 
 /**
- * Records events, each with a delivery for each subscribed webhook of its partner and one for its e-mail if
- * it has one. Events of the event feed are recorded even without a delivery.
- * @returns the number of deliveries. The deliverer finds them, sooner if it is woken after the commit.
+ * Records events, each with a delivery for each subscribed webhook of its partner, and a delivery for its
+ * e-mail if it has one. Events of the event feed are recorded even without a delivery.
+ * @returns the number of deliveries. The deliverer finds the deliveries by itself, but sooner if it is woken
+ * after the commit.
  */
 export async function recordEvents(tx: Transaction, events: readonly NewEvent[]): Promise<number> {
   if (events.length === 0) return 0;
@@ -72,8 +76,8 @@ export async function recordEvents(tx: Transaction, events: readonly NewEvent[])
       deliveries.push({ id: newId('dlv_', nowMs), event: id, webhook: null, recipient });
   }
   if (records.length === 0) return 0;
-  // At commit, each event takes its position in the feed of its partner. The fixed order of partners avoids
-  // deadlocks between transactions.
+  // When its transaction commits, each event takes its position in the feed of its partner. The fixed order
+  // of partners avoids deadlocks between transactions.
   records.sort((one, other) => one.partner - other.partner);
   await tx`
     INSERT INTO events (event_id, partner_id, event, body, created_at)
@@ -154,9 +158,9 @@ export class PartnerEvents {
   }
 
   /**
-   * Reads events of a partner after a given event, in the order of their commits, so that no event can appear
-   * later before one that was returned.
-   * @returns undefined if the event to begin after does not exist
+   * Reads events of a partner after a given event, in the order of their commits, so that no event can later
+   * appear before an event that was already returned.
+   * @returns undefined if the given event does not exist
    */
   async feed(
     partnerId: number,

@@ -7,13 +7,13 @@
 const WEAK_COMMITS = ['off', 'local'];
 
 /**
- * SQL for the value of `synchronous_commit`: `on` instead of a value that does not wait for the disk or for
- * the standbys. Stronger values are kept.
+ * SQL for a value of `synchronous_commit` that is at least `on`. It replaces values with which a commit does
+ * not wait for the disk or for the standbys, and keeps stronger values.
  */
 export const ownCommit = `CASE WHEN current_setting('synchronous_commit') IN ('${WEAK_COMMITS.join("', '")}')
   THEN 'on' ELSE current_setting('synchronous_commit') END`;
 
-/** SQL that reads the settings, with `synchronous_commit` given by an expression. */
+/** SQL that reads the durability settings. An expression gives the value of `synchronous_commit`. */
 export const settingsSql = (commit: string): string =>
   `SELECT ${commit} AS synchronous_commit, current_setting('fsync') AS fsync, current_setting('full_page_writes') AS full_page_writes`;
 
@@ -32,7 +32,7 @@ const volatileOf = (settings: DurableSettings): string[] =>
     return value === 'off' || WEAK_COMMITS.includes(value) ? [`${name} ${value}`] : [];
   });
 
-/** Durability settings that the connections of a process have found. */
+/** Durability settings that the connections of a process have read. */
 export class PostgresDurability {
   readonly #onChanged: (volatile: readonly string[]) => void;
   #volatile: readonly string[] = [];
@@ -41,14 +41,14 @@ export class PostgresDurability {
     this.#onChanged = onChanged;
   }
 
-  /** Settings found last; they also apply while the server does not respond. */
+  /** Settings that were read last. They still count while the server does not respond. */
   get volatile(): readonly string[] {
     return this.#volatile;
   }
 
   /**
-   * Takes in the settings found by a new connection, so that a server restarted with other settings is
-   * noticed before anything is written to it.
+   * Stores the settings that a new connection has read. If the server was restarted with other settings, this
+   * is noticed before anything is written to it.
    */
   note(settings: DurableSettings): void {
     const found = volatileOf(settings);
@@ -58,7 +58,7 @@ export class PostgresDurability {
   }
 }
 
-/** Thrown when the server may lose committed data. Nothing is written that would be acknowledged. */
+/** Thrown when the server may lose committed data. No data that would be acknowledged is written to it. */
 export class VolatilePostgresError extends Error {
   constructor(volatile: readonly string[]) {
     super(`Postgres may lose committed writes: ${volatile.join('; ')}`);

@@ -4,7 +4,10 @@ import type { Sql } from './connection.js';
 import { type DurableSettings, type PostgresDurability, SETTINGS_SQL } from './postgresDurability.js';
 import { raw } from './statements.js';
 
-/** Interval of the check, in ms. A restarted server is checked earlier, by the new connections to it. */
+/**
+ * Interval of the check, in ms. A restarted server is checked earlier, because each new connection reads its
+ * settings.
+ */
 const TURN_MS = 5000;
 
 export class PostgresDurabilityWatch extends PeriodicService {
@@ -32,8 +35,8 @@ async function durableSettings(sql: Sql): Promise<DurableSettings> {
 }
 
 /**
- * Returns whether an asynchronous standby, which may lack committed data, is visible to the role. One-off
- * copies of the database don't count.
+ * Returns whether the role can see an asynchronous standby, which may lack committed data. One-off copies of
+ * the database, such as those of pg_basebackup, don't count.
  */
 export async function hasAsynchronousStandby(sql: Sql): Promise<boolean> {
   const rows = await sql`

@@ -7,7 +7,7 @@ const UNIQUE_VIOLATION = '23505';
 
 /**
  * Returns whether an error is a serialization_failure or deadlock_detected. The transaction was rolled back
- * in favour of another one and may be repeated.
+ * in favour of another transaction and may be repeated.
  */
 export const isConflict = (error: unknown): boolean =>
   error instanceof DatabaseError && (error.code === '40001' || error.code === '40P01');
@@ -16,7 +16,7 @@ export function isUniqueViolation(error: unknown): boolean {
   return error instanceof DatabaseError && error.code === UNIQUE_VIOLATION;
 }
 
-/** Messages and codes of the driver and of sockets that mean that the server does not respond. */
+/** Messages and codes of the driver and of sockets which mean that the server does not respond. */
 const AWAY =
   /Connection terminated|not queryable|timeout exceeded|Query read timeout|ECONN|ETIMEDOUT|EPIPE|EHOSTUNREACH|ENOTFOUND/;
 
@@ -27,7 +27,7 @@ const AWAY =
  */
 const AWAY_STATE = /^(08|25P03|40|53|57)/;
 
-/** Returns whether Postgres is unavailable at the moment, regardless of the statement. */
+/** Returns whether an error means that Postgres is unavailable at the moment, whatever the statement was. */
 export function isPostgresAway(error: unknown): boolean {
   if (error instanceof VolatilePostgresError) return true;
   if (error instanceof DatabaseError) return AWAY_STATE.test(error.code ?? '');
@@ -40,8 +40,8 @@ const DATA_FAULT = /^2[23]/;
 
 /**
  * Returns whether a statement failed because of its data and would fail again, although the store is
- * available (PostgreSQL documentation, appendix A). A RangeError is the equivalent of this service: a value
- * outside its permitted range.
+ * available (PostgreSQL documentation, appendix A). A RangeError of this service counts, too: it reports a
+ * value outside its permitted range.
  */
 export const isDataFault = (error: unknown): boolean =>
   error instanceof RangeError || (error instanceof DatabaseError && DATA_FAULT.test(error.code ?? ''));

@@ -1,12 +1,12 @@
 /**
  * Session settings that the statements of this service depend on. A role, a database and a server can change
- * the default of each (ALTER ROLE … SET), so each session sets them itself. A pooler shares sessions between
- * clients, so behind a pooler each transaction sets them. See PostgreSQL documentation, chapter 20, "Server
- * Configuration".
+ * the default of each setting (ALTER ROLE … SET), so each session sets them itself. A pooler shares sessions
+ * between clients, so behind a pooler each transaction sets them. See PostgreSQL documentation, chapter 20,
+ * "Server Configuration".
  */
 import { type DurableSettings, ownCommit, settingsSql } from './postgresDurability.js';
 
-/** Required values, in the form of `current_setting`. Settings that the server does not know are skipped. */
+/** Required values, as `current_setting` returns them. Settings that the server does not have are skipped. */
 const SETTINGS: Readonly<Record<string, string>> = {
   // Output and input formats of dates, intervals, floats and bytes.
   DateStyle: 'ISO, MDY',
@@ -14,7 +14,7 @@ const SETTINGS: Readonly<Record<string, string>> = {
   TimeZone: 'UTC',
   extra_float_digits: '1',
   bytea_output: 'hex',
-  // Syntax of texts in statements and arrays.
+  // Settings for the syntax of texts in statements and arrays.
   standard_conforming_strings: 'on',
   array_nulls: 'on',
   // Transaction modes. Each transaction also states its isolation level.
@@ -27,7 +27,7 @@ const SETTINGS: Readonly<Record<string, string>> = {
   transaction_timeout: '0',
 };
 
-/** Equivalent values of settings. */
+/** By setting: other values that are equivalent to the required value. */
 const EQUIVALENTS: Readonly<Record<string, readonly string[]>> = {
   // The second part of DateStyle is the order of ambiguous dates, which no statement uses.
   DateStyle: ['ISO, DMY', 'ISO, YMD'],
@@ -35,8 +35,8 @@ const EQUIVALENTS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * Keeps the inherited search path if it finds the tables, whatever their schema; otherwise uses `public`, as
- * for an empty database.
+ * SQL for the search path. Keeps the inherited path if the tables are found by it, in whatever schema;
+ * otherwise uses `public`, as for an empty database.
  */
 const SEARCH_PATH = `CASE WHEN to_regclass('installation') IS NULL THEN 'public' ELSE current_setting('search_path') END`;
 
@@ -52,8 +52,8 @@ const DIFFERENT = `FROM (VALUES ${VALUES}) AS wanted(name, value, same)
   WHERE current_setting(name, true) IS NOT NULL AND current_setting(name, true) <> ALL (same::text[])`;
 
 /**
- * SQL that sets the differing settings and counts them. @param isLocal whether they apply to the transaction
- * only
+ * SQL that sets those settings that differ from the required values, and counts them.
+ * @param isLocal whether the values apply to the transaction only
  */
 const setSql = (isLocal: boolean): string => `SELECT count(set_config(name, value, ${isLocal})) ${DIFFERENT}`;
 
@@ -64,11 +64,15 @@ export interface FoundSettings extends DurableSettings {
 }
 
 /**
- * SQL for a session of its own. Later changes of the role's or server's settings do not affect the session.
+ * SQL for a session that is not shared through a pooler. Later changes of the role's or server's settings do
+ * not affect the session.
  */
 export const SESSION_SQL = `${settingsSql(`set_config('synchronous_commit', ${ownCommit}, false)`)}, (${setSql(false)}) AS different`;
 
-/** SQL that only checks the settings, because the next statement may run in another session of the pooler. */
+/**
+ * SQL that only checks the settings. Setting them would be useless, because the next statement may run in
+ * another session of the pooler.
+ */
 export const POOLED_SQL = `${settingsSql("current_setting('synchronous_commit')")}, (SELECT count(*) ${DIFFERENT}) AS different`;
 
 /** SQL for the start of a transaction behind a pooler. */

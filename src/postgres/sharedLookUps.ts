@@ -1,12 +1,15 @@
 /**
  * Batches look-ups by id. Ids that are requested while a statement is running share the next statement.
- * Planning a statement over the days of the ledger costs as much for one id as for hundreds, and more than
- * finding them.
+ * Planning a statement over the daily partitions of the ledger costs as much for one id as for hundreds, and
+ * more than finding the rows.
  */
 
-/** Maximum number of ids in one statement. A piece of a CSV export has 500 spins. */
+/** Maximum number of ids in one statement. A CSV export, for example, reads 500 spins at a time. */
 const IDS_MAX = 512;
-/** Maximum number of statements under way, so that the server reads one while the next is being built. */
+/**
+ * Maximum number of statements under way. More than one is allowed, so that the server executes one while the
+ * next is being built.
+ */
 const STATEMENTS_MAX = 2;
 
 interface Asked<Found> {
@@ -33,7 +36,8 @@ export class SharedLookUps<Found> {
   find(id: bigint): Promise<Found | undefined> {
     return new Promise((resolve, reject) => {
       this.#asked.push({ id, resolve, reject });
-      // Starting is deferred, so that further calls in this turn of the event loop share the statement.
+      // The start of the statement is deferred, so that further calls in this turn of the event loop share
+      // it.
       if (this.#asked.length === 1) setImmediate(() => this.#start());
     });
   }

@@ -1,11 +1,11 @@
-/** Parts of SQL statements. Only stores (*.store.ts) may use them, because SQL belongs to its owner. */
+/** Parts of SQL statements. Only files `*.store.ts` may use them, because all SQL is in these files. */
 export class Raw {
   constructor(readonly text: string) {}
 }
 
 /**
- * Marks a part of a statement as SQL text, such as a list of columns. It must never be used for a caller's
- * input.
+ * Marks a part of a statement, such as a list of columns, as SQL text. The function must never be used for a
+ * caller's input.
  */
 export const raw = (text: string): unknown => new Raw(text);
 

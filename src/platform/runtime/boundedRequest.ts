@@ -1,7 +1,7 @@
 /**
- * Sends HTTP requests to untrusted servers. It counts all bytes of the connection: head, interim answers
- * (1xx), chunk extensions and body. Beyond the limit the connection is closed, so that a server costs little
- * whatever it sends.
+ * Sends HTTP requests to untrusted servers. The size limit covers all bytes of the connection: head, interim
+ * responses (1xx), chunk extensions and body. Beyond the limit the connection is closed, so that a server
+ * can't consume much memory or time, whatever it sends.
  */
 import type { Socket } from 'node:net';
 import { buildConnector, Client } from 'undici';
@@ -26,7 +26,7 @@ export function boundedConnector(
     connect(to, (error, socket) => {
       if (error !== null) return callback(error, null);
       const { bytesRead: handshake } = socket as Socket;
-      // This listener is registered before the client's own, which reads the data.
+      // This listener is registered before the HTTP client's own listener, which reads the data.
       socket.on('readable', () => {
         if (socket.bytesRead - handshake > bytesMax) socket.destroy(new AnswerTooLargeError(bytesMax));
       });
@@ -39,7 +39,8 @@ export interface BoundedRequest {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
   /**
-   * Maximum size of the answer's body in bytes. Head and framing may have {@link OVERHEAD_MAX} bytes more.
+   * Maximum size of the response's body in bytes. The head and framing may have {@link OVERHEAD_MAX} bytes in
+   * addition.
    */
   readonly bytesMax: number;
   /** Timeout for the whole request, in milliseconds. */
@@ -48,7 +49,7 @@ export interface BoundedRequest {
 
 export interface BoundedAnswer {
   readonly status: number;
-  /** Returns the value of a header field. Undefined if it was not sent. */
+  /** Returns the value of a header field of the response. Undefined if the field was not sent. */
   header(name: string): string | undefined;
   readonly body: Buffer;
 }
@@ -56,8 +57,8 @@ export interface BoundedAnswer {
 const OVERHEAD_MAX = 65_536;
 
 /**
- * Sends one request over a connection of its own. Redirects are not followed. @throws Error if there is no
- * complete answer in time
+ * Sends one request over a connection of its own. Redirects are not followed.
+ * @throws Error if no complete response arrives in time
  */
 export async function boundedRequest(
   address: string,

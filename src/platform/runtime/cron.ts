@@ -3,14 +3,17 @@ import { Cron } from 'croner';
 
 const schedule = (cron: string): Cron => new Cron(cron, { timezone: 'UTC', mode: '5-part', paused: true });
 
-/** Checks an expression. @throws Error that says what is wrong, also if the expression is never due */
+/**
+ * Checks a cron expression.
+ * @throws Error that says what is wrong, also if the expression is never due
+ */
 export function checkCron(cron: string): void {
   if (schedule(cron).nextRun() === null) throw new Error('is never due');
 }
 
 /**
- * Returns the first due time after a given time, in milliseconds since the epoch. @throws RangeError if there
- * is none
+ * Returns the first due time after a given time, in milliseconds since the Unix epoch.
+ * @throws RangeError if there is none
  */
 export function nextMoment(cron: string, afterMs: number): number {
   const moment = schedule(cron).nextRun(new Date(afterMs));
@@ -19,11 +22,12 @@ export function nextMoment(cron: string, afterMs: number): number {
 }
 
 /**
- * Returns the newest due time that is not after a given time, in milliseconds since the epoch. @throws
- * RangeError if there was none
+ * Returns the newest due time that is not after a given time, in milliseconds since the Unix epoch.
+ * @throws RangeError if there was none
  */
 export function newestMoment(cron: string, nowMs: number): number {
-  // croner searches before the given time, with a resolution of a second, so one second is added.
+  // croner searches for times before the given one, with a resolution of a second. One second is added to
+  // include the given time.
   const [moment] = schedule(cron).previousRuns(1, new Date((Math.floor(nowMs / 1000) + 1) * 1000));
   if (moment === undefined) throw new RangeError(`«${cron}» was never due`);
   return moment.getTime();

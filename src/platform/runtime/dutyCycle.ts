@@ -4,7 +4,7 @@
  */
 import { setTimeout as rest, setImmediate as turnOfLoop } from 'node:timers/promises';
 
-/** Minimum duration of work before a pause, in ms. Shorter pieces are not worth a timer. */
+/** Minimum duration of work before a pause, in ms. After less work, a timer is not worth its cost. */
 const PIECE_MS = 2;
 /** Maximum pause, in ms, so that ending the work never takes long. */
 const REST_MS_MAX = 100;
@@ -14,16 +14,16 @@ export class DutyCycle {
   #beganMs = performance.now();
 
   /**
-   * Creates a duty cycle. @param share maximum share of time that the work may use, above 0 and up to 1; 1
-   * means no pauses
+   * Creates a duty cycle.
+   * @param share maximum fraction of the time that the work may use, above 0 and up to 1; 1 means no pauses
    */
   constructor(share: number) {
     this.#share = share;
   }
 
   /**
-   * Called at the end of each piece. It lets the event loop turn, and pauses if the work since the last pause
-   * has taken long enough.
+   * Called at the end of each piece of work. Lets the event loop run, and pauses if the work since the last
+   * pause has taken long enough.
    */
   async pieceEnded(): Promise<void> {
     const workedMs = performance.now() - this.#beganMs;

@@ -1,4 +1,7 @@
-/** Represents the end of a component as a promise that waiting code can race with. */
+/**
+ * Represents the end of a component as a promise, so that waiting code can stop as soon as the component
+ * ends.
+ */
 
 /**
  * Returns a promise that rejects when `end` is called. The rejection is not reported as unhandled if nobody

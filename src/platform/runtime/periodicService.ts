@@ -10,14 +10,14 @@ export interface Period {
   /** Pause before the first turn, in ms; 0 means that it starts at once. */
   readonly firstAfterMs: number;
   /**
-   * Maximum pause, in ms, for turns that find nothing to do: each pause is twice as long as the one before,
-   * up to this. If absent, pauses stay the same.
+   * Maximum pause, in ms, after turns that found nothing to do: each such turn doubles the pause, up to this
+   * maximum. If absent, all pauses are the same.
    */
   readonly idleMs?: number;
 }
 
 /**
- * Value of `idleMs` for services that are woken when there is work. They still look occasionally, in case a
+ * Value of `idleMs` for services that are woken when there is work. They still check occasionally, in case a
  * wake-up was lost.
  */
 export const WOKEN_MS = 60_000;
@@ -33,7 +33,7 @@ export abstract class PeriodicService implements Service {
   #turns: Promise<void> = Promise.resolve();
   /** Whether the next turn was requested and has not begun. */
   #isHurried = false;
-  /** Earliest time of the next turn, as performance.now() counts. */
+  /** Earliest time of the next turn, on the scale of performance.now(). */
   #notBeforeMs = 0;
   /** Pause after the newest turn, in ms. */
   #periodMs: number;
@@ -70,16 +70,19 @@ export abstract class PeriodicService implements Service {
    */
   protected abstract turn(): Promise<unknown>;
 
-  /** Called when a turn failed, except after a stop, because the turn's connections may be closed already. */
+  /**
+   * Called when a turn failed. It is not called after a stop, because the turn may have failed only because
+   * its connections were closed.
+   */
   protected abstract onTurnFailed(error: unknown): void;
 
-  /** Takes a turn now, or after one that is under way. It never rejects. */
+  /** Takes a turn now, or after the turn that is under way. The promise never rejects. */
   protected takeTurn(): Promise<void> {
     this.#turns = this.#turns.then(() => this.#take());
     return this.#turns;
   }
 
-  /** Starts the next turn at once, or directly after one that is under way. */
+  /** Starts the next turn at once, or directly after the turn that is under way. */
   protected hurry(): void {
     this.#isHurried = true;
     this.#notBeforeMs = 0;
@@ -87,8 +90,8 @@ export abstract class PeriodicService implements Service {
   }
 
   /**
-   * Delays the next turn by some milliseconds, unless it was requested at once. A turn that is under way does
-   * not count.
+   * Delays the next turn by some milliseconds, unless an immediate turn was requested. A turn that is under
+   * way is not affected.
    */
   protected postpone(delayMs: number): void {
     if (this.#isHurried) return;

@@ -1,8 +1,13 @@
-/** Common interface of everything that runs as long as the process does: connections, loops, servers. */
+/**
+ * Common interface of all components that run as long as the process does, such as connections, loops and
+ * servers.
+ */
 
 export interface Health {
   readonly isHealthy: boolean;
-  /** One sentence for an engineer. Absent while the service is healthy. */
+  /**
+   * Description of the service's problem, one sentence for an engineer. Absent while the service is healthy.
+   */
   readonly problem?: string;
 }
 
@@ -18,7 +23,7 @@ export interface Service {
    * Starts the service and resolves once it runs. It is called only once. @throws if the service can't run
    */
   start(): Promise<void>;
-  /** Stops the service, or what a failed start has left, and resolves once it has ended. */
+  /** Stops the service, or cleans up after a failed start, and resolves once this is done. */
   stop(): Promise<void>;
   health(): Health;
 }
@@ -26,7 +31,8 @@ export interface Service {
 export const STOP_TIMEOUT_MS = 5000;
 
 /**
- * Wraps a resource that is already running and only needs to be closed: a connection, a lock, a thread pool.
+ * Makes a service from a resource that is already running and only needs to be closed: a connection, a lock,
+ * a thread pool.
  */
 export function closing(
   name: string,

@@ -1,6 +1,6 @@
 /**
- * Starts services in order and stops them in reverse. Each stop has a timeout, and a failing stop does not
- * prevent the others.
+ * Starts services in order and stops them in reverse order. Each stop has a timeout, and a failing stop does
+ * not prevent the stops of other services.
  */
 import { HEALTHY, type Health, type Service, STOP_TIMEOUT_MS, unhealthy } from './service.js';
 import { withTimeout } from './withTimeout.js';
@@ -11,8 +11,8 @@ export interface ErrorLog {
 }
 
 /**
- * Order of stops. `in-reverse`: one after the other, the newest first. `together`: all at once, for services
- * that don't depend on each other.
+ * Order in which the services are stopped. `in-reverse`: one after the other, the newest first. `together`:
+ * all at once, for services that don't depend on each other.
  */
 export type StopOrder = 'in-reverse' | 'together';
 
@@ -54,7 +54,10 @@ export class ServiceGroup implements Service {
     for (const service of this.#planned.splice(0)) await this.add(service);
   }
 
-  /** Starts one more service, which can only be created once others run. @throws like {@link start} */
+  /**
+   * Starts one more service, which can only be created after the others have started.
+   * @throws like {@link start}
+   */
   async add<S extends Service>(service: S): Promise<S> {
     this.#started.push(service);
     try {
@@ -67,8 +70,8 @@ export class ServiceGroup implements Service {
   }
 
   /**
-   * Stops all services. It never rejects, because failures and timeouts are logged. A second call waits for
-   * the first.
+   * Stops all services. The promise never rejects, because failures and timeouts are logged. A second call
+   * waits for the first.
    */
   stop(): Promise<void> {
     this.#stopping = this.#stopping.then(() => this.#stopAll());

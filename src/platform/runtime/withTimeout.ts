@@ -1,14 +1,14 @@
-/** Limits a promise by a duration or a signal. */
+/** Limits the time to wait for a promise, by a duration or a signal. */
 
 export class TimeoutError extends Error {
   override readonly name = 'TimeoutError';
 }
 
 /**
- * Settles as the promise does, unless the limit comes first. Work that exceeds the limit continues, and its
- * result is ignored.
+ * Settles as the promise does, unless the limit is reached first. Work that exceeds the limit continues, but
+ * its result is ignored.
  * @param limit milliseconds, or a signal
- * @throws TimeoutError after the milliseconds; the signal's reason once it is aborted
+ * @throws TimeoutError after the milliseconds; the signal's reason once the signal is aborted
  */
 export function withTimeout<T>(promise: Promise<T>, limit: number | AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
