@@ -5,7 +5,7 @@
 import { expect, test } from 'vitest';
 import { sharedLook } from '../../src/engine/readiness.js';
 
-test('a readiness check is shared until a connection is lost, also while the check is in progress', async () => {
+test('callers share a readiness check until a connection is lost, even while the check is in progress', async () => {
   let looks = 0;
   let lost = 0;
   const look = sharedLook(

@@ -16,7 +16,7 @@ const test = (file: string, title: string): SuiteTest => ({ file: `test/${file}.
 
 const BLOCKED_OWED = test(
   'engine/cells/playerStatus',
-  'refuses spins and deals of a blocked player who waits for notices of more shares than the record holds',
+  'refuses spins and deals of a blocked player with more pending shares than a player record can hold',
 );
 const READERS = 'api/spins/readers';
 const AFTER_MOVE = test(
@@ -173,7 +173,7 @@ const STORES: readonly SuiteMutation[] = [
     faults: OWN_COMMIT,
     foundBy: test(
       'engine/ledger/postgresDurability',
-      'if synchronous_commit is off, each session sets it to on, and behind a pooler each writing transaction does',
+      'if synchronous_commit is off, each session sets it to on; behind a pooler, each writing transaction does',
     ),
   },
   {
@@ -195,7 +195,7 @@ const STORES: readonly SuiteMutation[] = [
     ],
     foundBy: test(
       'engine/ledger/postgresDurability',
-      'with fsync off the service refuses to start, and if it is turned off later, spins stop until it is on again',
+      'with fsync off the service does not start, and if it is turned off later, spins are refused until it is on again',
     ),
   },
   {
@@ -209,7 +209,7 @@ const STORES: readonly SuiteMutation[] = [
     ],
     foundBy: test(
       'engine/ledger/partitionsAhead',
-      "commits spins to today's partition while the ledger is locked as by ANALYZE or DETACH CONCURRENTLY",
+      "commits spins to today's partition while a lock like that of ANALYZE or DETACH CONCURRENTLY is on the ledger",
     ),
   },
   {
@@ -249,7 +249,7 @@ const STORES: readonly SuiteMutation[] = [
     ],
     foundBy: test(
       ANSWERED,
-      'a running front end causes the rebuild of a cell with an older copy, and reports its lost spins by name',
+      'a running front end causes the rebuild of a cell with an older copy, and its lost spins are reported with their ids',
     ),
   },
   {
@@ -288,7 +288,7 @@ const STORES: readonly SuiteMutation[] = [
         'THEN least(leased_to, coalesce(floor',
       ),
     ],
-    foundBy: RESTORED('after a restore, games continue at the floors that the operator gives'),
+    foundBy: RESTORED('after a restore, games continue at the lowest indices that the operator gives'),
   },
   {
     name: 'nobody looks how far the Redis is that is given up',
@@ -300,7 +300,7 @@ const STORES: readonly SuiteMutation[] = [
       ),
     ],
     foundBy: RESTORED(
-      'after a restore, replacing a Redis that is ahead of Postgres keeps its counters as lower limits',
+      'after a restore, if a Redis that is ahead of Postgres is replaced, its counters stay lower limits for new indices',
     ),
   },
   {
@@ -312,7 +312,7 @@ const STORES: readonly SuiteMutation[] = [
         'if (false) await voidOpenRounds',
       ),
     ],
-    foundBy: RESTORED('after a restore, games continue at the floors that the operator gives'),
+    foundBy: RESTORED('after a restore, games continue at the lowest indices that the operator gives'),
   },
   {
     name: 'a round that is to be voided takes an action before',
@@ -350,7 +350,7 @@ const POSITIONS: readonly SuiteMutation[] = [
       ),
     ],
     foundBy: POSITION(
-      'deals nothing after both stores were restored to the same moment, and no shown outcome after spindle recover',
+      'deals nothing after both stores were restored to the same moment, and no revealed outcome after spindle recover',
     ),
   },
   {

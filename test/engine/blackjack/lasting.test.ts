@@ -1,6 +1,6 @@
 /**
- * Tests that blackjack rounds last: settlement reports, events, proofs, and open rounds after a wipe of
- * Redis.
+ * Tests that blackjack rounds and their data last: settlement reports, events, proofs, and open rounds after
+ * a wipe of Redis.
  */
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
@@ -33,7 +33,7 @@ type Service = Awaited<ReturnType<typeof startService>>;
 
 let stores: TestStores;
 let service: Service;
-/** A second front end of the same stores. */
+/** A second front end that uses the same stores. */
 let other: Service;
 let partner: TestPartner;
 let gameId: number;
@@ -78,7 +78,7 @@ test('a settlement report counts open and settled blackjack rounds exactly as th
   const [rows] =
     await sql`SELECT count(*)::int AS n, sum(w)::float8 / 1e6 AS wagered FROM rounds, unnest(wagers_micros) AS w
     WHERE partner_id = ${own.partnerId} AND status <> 'VOIDED'`;
-  // Rounds in which insurance is offered count as open as well.
+  // Rounds in which the player can still buy insurance count as open as well.
   const [count] = await sql`
     SELECT count(*)::int AS n, (count(*) FILTER (WHERE status = 'OPEN'))::int AS open FROM rounds
     WHERE partner_id = ${own.partnerId} AND status <> 'VOIDED'`;

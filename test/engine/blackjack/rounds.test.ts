@@ -30,7 +30,7 @@ type Service = Awaited<ReturnType<typeof startService>>;
 
 let stores: TestStores;
 let service: LoggedService;
-/** A second front end of the same stores. */
+/** A second front end that uses the same stores. */
 let other: Service;
 let partner: TestPartner;
 let gameId: number;
@@ -88,7 +88,7 @@ describe('a blackjack round: dealing and concurrent requests', () => {
       expect(ended.balance.balanceUsd).toBe(await balanceOf(player));
       const read = await play(other, partner.key, 'GET', `/rounds/${ended.roundId}`);
       expect(read.body).toMatchObject(ended);
-      // A retried deal gets its first answer, whatever actions followed.
+      // A retried deal gets the response of the first request, whatever actions followed.
       expect((await deal(service, partner.key, gameId, player, `deal-${i}`)).text).toBe(dealt.text);
     }
     const list = await play<{ rounds: RoundAnswer[]; total: number }>(
@@ -101,9 +101,9 @@ describe('a blackjack round: dealing and concurrent requests', () => {
     await expectClean(stores, sql);
   });
 
-  test('a deal without a shoe fails with KS-4203 if the table had shoes before, and with KS-5012 if it never had one', async () => {
+  test('a deal without a shoe fails with KS-4203 if the table had shoes before, and with KS-5012 if it never had shoes', async () => {
     const table = await newTable(service, partner.partnerId);
-    // The trigger prevents new blocks while the test runs. Rounds are still committed.
+    // The trigger in Postgres prevents new blocks while the test runs. Rounds are still committed.
     await sql.unsafe(`
       CREATE FUNCTION no_blocks() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no blocks now'; END $$;
       CREATE TRIGGER no_blocks BEFORE INSERT ON blocks EXECUTE FUNCTION no_blocks()`);
@@ -126,7 +126,7 @@ describe('a blackjack round: dealing and concurrent requests', () => {
     }
   });
 
-  test('takes one of 64 equal concurrent blackjack actions and answers all of them with the same bytes', async () => {
+  test('accepts one of 64 equal concurrent blackjack actions and answers all of them with the same bytes', async () => {
     const round = await dealUntil(service, partner.key, gameId, 'race', isPlaying);
     const answers = await Promise.all(
       Array.from({ length: 64 }, (_, i) =>
@@ -137,7 +137,8 @@ describe('a blackjack round: dealing and concurrent requests', () => {
     expect(new Set(answers.map(({ text }) => text)).size).toBe(1);
     expect(answers.filter(({ headers }) => headers.get('idempotent-replayed') === null)).toHaveLength(1);
     expect(await rowsOf(round)).toMatchObject([{ kind: 6 }, { kind: 7 }]);
-    // A client that lost its answer gets the same bytes again, and the balance moves only once.
+    // A client that lost the response to its action gets the same bytes when it retries, and the balance
+    // changes only once.
     const again = await act(other, partner.key, round.roundId, 'stand', 1);
     expect([again.text, again.headers.get('idempotent-replayed')]).toEqual([answers[0]!.text, 'true']);
     const { wageredUsd, payoutUsd } = again.body;
@@ -205,8 +206,7 @@ describe('refusals of blackjack requests, in the order of the checks', () => {
       status: 409,
       body: { errorCode: 'KS-4222', details: [{ roundId: second.roundId, lastActionSeq: 0 }] },
     });
-    // Spins and deals share one space of request ids, and a bound requestId is answered before the game is
-    // checked.
+    // Spins and deals share their request ids, and a bound requestId is answered before the game is checked.
     const spin = { gameId: slots, playerId: 'order', wagerUsd: 0.25, requestId: 'shared' };
     expect((await service.spin(partner.key, spin)).status).toBe(200);
     expect(await send({ ...good, requestId: 'shared' })).toMatchObject(failed(409, 'KS-4111'));
@@ -282,7 +282,7 @@ describe('refusals of blackjack requests, in the order of the checks', () => {
 });
 
 describe("secrecy of the dealer's hole card", () => {
-  test("the dealer's hole card is in no byte of an answer before the blackjack round is settled", async () => {
+  test("no byte of a response reveals the dealer's hole card before the blackjack round is settled", async () => {
     const rounds: RoundAnswer[] = [];
     const texts: string[] = [];
     while (rounds.length < 60) {
@@ -298,7 +298,8 @@ describe("secrecy of the dealer's hole card", () => {
       const { card, seed } = await holeCard(sql, answer.body);
       const shown = [...answer.body.dealer.cards, ...answer.body.hands.flatMap(({ cards }) => cards)];
       expect(shown).toHaveLength(3);
-      // Answer text without the cards that are shown and without random values such as ids and timestamps.
+      // Text of a response without the cards that it reveals and without random values such as ids and
+      // timestamps.
       const rest = bytes
         .replaceAll(/[0-9a-f]{32,}|[0-9A-Za-z_-]{20,}|"cards":\[[^\]]*\]/g, '')
         .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z|GMT|"\d+"/g, '');
@@ -349,7 +350,7 @@ describe('open blackjack rounds that expire or are voided', () => {
     }
   });
 
-  test('a blackjack round that an operator voids refunds every stake and counts in no total', async () => {
+  test('a blackjack round that an operator voids refunds every stake and is left out of all totals', async () => {
     const totals = async (): Promise<unknown> =>
       (await service.operator<{ totals: unknown }>('GET', `/games/${gameId}`)).body.totals;
     const before = await totals();

@@ -1,4 +1,4 @@
-/** Tests that no PAR sheet can occupy the threads that make blocks for long. */
+/** Tests that compiling a PAR sheet never occupies a block-making thread for long. */
 import { test } from 'vitest';
 import { compileDistribution } from '../../../src/domain/outcome.js';
 import type { ParSheet } from '../../../src/domain/par.js';
@@ -17,8 +17,8 @@ function extremeSheet(classes: number): ParSheet {
   return { combinations } as unknown as ParSheet;
 }
 
-test('the cost to compile a PAR sheet of extreme decimals grows at most with the square of its classes', async () => {
-  // 90 classes are the most that an upload may have.
+test('the cost to compile a PAR sheet of extreme decimals grows at most with the square of its number of classes', async () => {
+  // An uploaded PAR sheet may have at most 90 classes.
   const sheets = [extremeSheet(90), extremeSheet(45)] as const;
   const cost = { of: () => compileDistribution(sheets[0]), against: () => compileDistribution(sheets[1]) };
   const costMs = await expectRatioBelow(cost, 2 * 2 ** 2, 'a sheet of 90 classes');

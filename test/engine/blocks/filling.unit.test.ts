@@ -7,8 +7,8 @@ const queueOf = (gameId: number, partnerId: number): Queue =>
   newQueue({ gameId, partnerId }, undefined as never, undefined as never);
 
 /**
- * Fills all queues in the way of the block keeper. @returns the highest number of queues in progress, in
- * total and per partner
+ * Fills all queues in the way of the block keeper.
+ * @returns the highest number of queues that were filled at once, in total and per partner
  */
 function fillAll(
   turns: FillingTurns,
@@ -36,7 +36,7 @@ function fillAll(
   return { ...most, order };
 }
 
-test('fills the queue of each of 1,300 games once, with a bounded number in progress for any number of partners', () => {
+test('fills the queue of each of 1,300 games once and limits how many are filled at once, for any number of partners', () => {
   for (const partners of [1, 10, 1300]) {
     const queues = Array.from({ length: 1300 }, (_, i) => queueOf(i, i % partners));
     const { total, partner, order } = fillAll(new FillingTurns(), queues);
@@ -47,7 +47,7 @@ test('fills the queue of each of 1,300 games once, with a bounded number in prog
   }
 });
 
-test('gives a free turn to the partner with the fewest queues in progress, and to its game that runs dry first', () => {
+test('gives a free turn to the partner with the fewest queues being filled, and to its game that runs dry first', () => {
   const turns = new FillingTurns();
   const many = Array.from({ length: 100 }, (_, i) => queueOf(i, i % 4));
   for (const queue of many) {
@@ -65,7 +65,7 @@ test('gives a free turn to the partner with the fewest queues in progress, and t
   expect(turns.next()).toBe(soon);
 });
 
-test('doubles the wait before a queue is filled again after each failure in a row, up to a limit', () => {
+test('doubles the wait before a queue is filled again after each consecutive failure, up to a limit', () => {
   for (let failures = 1; failures < 40; failures++) {
     const nominal = Math.min(8000, 250 * 2 ** (failures - 1));
     const ms = retryMs(failures);

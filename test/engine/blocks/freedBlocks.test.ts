@@ -176,7 +176,7 @@ describe('the scripts that load and free the blocks of a queue', () => {
 
 describe('a service with suspended games', () => {
   const SPINS = 7;
-  test('a game that is suspended and resumed repeatedly has no gap in its indexes and a clean audit', async () => {
+  test('a game that is suspended and resumed repeatedly has no gap in its indexes, and the audit finds no fault', async () => {
     await redis.flushdb();
     const service = await startService(stores, { CELLS: '1' });
     const books = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
@@ -249,7 +249,7 @@ test("replaces a block that is dealt out while the ledger can't be written", asy
   }
 });
 
-test('after a wipe of Redis, a table whose first block is played continues at its next shoe', async () => {
+test('after a wipe of Redis, a table with some shoes of its first block played continues at its next shoe', async () => {
   const SHOES = 256;
   const own = await freshStores();
   const redis = rawRedis(own.redisUrl);

@@ -1,4 +1,4 @@
-/** Starts a service with more games than a worker has connections to Postgres. */
+/** Tests a service with more games than a worker has connections to Postgres. */
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freshStores } from '../../setup/freshStores.js';

@@ -88,7 +88,7 @@ describe.sequential('removal of the outcomes of an exhausted block', () => {
   const proofOf = async (spinId: string) => {
     const { status, body } = await ask(`/spins/${spinId}/proof`);
     expect(status).toBe(200);
-    // The inclusion proof is left out because it changes as the checkpoint grows.
+    // The inclusion proof is not compared, because it changes as the checkpoint grows.
     const { tlogProof: _, ...rest } = body;
     return rest;
   };
@@ -125,7 +125,7 @@ describe.sequential('removal of the outcomes of an exhausted block', () => {
     expect(await findings(true)).toEqual([]);
   });
 
-  test('the audit reports block and spins if the seed of a block with removed outcomes was changed', async () => {
+  test('the audit reports both the block and its spins if the seed of a block with removed outcomes was changed', async () => {
     const flip = () => raw`
       UPDATE blocks SET seed = set_byte(seed, 0, get_byte(seed, 0) # 1) WHERE game_id = ${gameId} AND from_index = 0`;
     await flip();

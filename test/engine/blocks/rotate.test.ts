@@ -1,6 +1,6 @@
 /**
- * Tests the rotation of a game: sealed outcomes that were not dealt are never dealt, and nothing else is
- * lost.
+ * Tests the rotation of a game: outcomes that were sealed but not dealt before it are never dealt, and
+ * nothing else is lost.
  */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
@@ -47,7 +47,7 @@ const dealtOf = async (gameId: number): Promise<number[]> => {
     SELECT outcome_index::int AS index FROM ledger WHERE game_id = ${gameId} ORDER BY outcome_index`;
   return rows.map(({ index }) => index);
 };
-/** Checks that every index below the newest index is either dealt or voided, and none is both. */
+/** Checks that every index below the newest index is either dealt or voided, and no index is both. */
 async function expectNoGap(gameId: number): Promise<void> {
   const dealt = new Set(await dealtOf(gameId));
   const voids = await voidsOf(gameId);
@@ -114,7 +114,7 @@ test('a slot game that is rotated during spins and block making deals no outcome
     });
     expect(range.voidedTo).toBeGreaterThan(range.voidedFrom);
     expect(range.voidedTo % BLOCK).toBe(0);
-    // The void is committed when the rotation is answered.
+    // When the response to the rotation arrives, the void is already committed.
     expect(await voidsOf(gameId)).toContainEqual({
       from: body.voidedFrom,
       to: body.voidedTo,
@@ -157,7 +157,7 @@ test('a suspended game that is rotated deals new outcomes once resumed, and rota
   await audit();
 });
 
-test("a rotation that the ledger can't commit is answered as unknown, then committed or voided with a rebuild", async () => {
+test("the result of a rotation that the ledger can't commit is unknown, and later it is committed or voided with a rebuild", async () => {
   const { gameId, spin } = await newGame();
   await until(async () => (await dealtOf(gameId)).length === 1, 'the spin is booked');
   await books.begin(async (tx) => {
@@ -181,7 +181,8 @@ test("a rotation that the ledger can't commit is answered as unknown, then commi
 test('a rotation that never reached the cell is carried out before the next block is sealed', async () => {
   const { gameId, spin } = await newGame();
   await until(async () => (await dealtOf(gameId)).length === 1, 'the spin is booked');
-  // The recorded intent has the state that a front end leaves if it dies before its call to Redis.
+  // The recorded intent is in the state in which a front end leaves it if the front end dies before its call
+  // to Redis.
   const sql = connectPostgres(stores.databaseUrl, { max: 1, name: 'test', onError: () => {} });
   const { sealedTo } = await new Rotations(sql).record('operator', gameId, 'seen');
   await sql.end();
@@ -195,7 +196,7 @@ test('a rotation that never reached the cell is carried out before the next bloc
   await audit();
 });
 
-test('refuses to rotate unknown games, tables and requests without a reason, and changes nothing', async () => {
+test('refuses to rotate an unknown game or a table, or to rotate without a reason, and changes nothing', async () => {
   const { gameId, partnerId } = await newGame();
   const table = await newTable(service, partnerId);
   expect((await rotate(999_999)).body).toMatchObject({ errorCode: 'KS-4201' });

@@ -1,6 +1,6 @@
 /**
- * Tests that outcomes not yet dealt are sealed in Postgres. A dump predicts nothing, while every process that
- * has the key can deal, prove and audit.
+ * Tests that outcomes that are not dealt yet are sealed in Postgres: a dump of Postgres does not reveal them,
+ * but every process that has the key can deal, prove and audit them.
  */
 import { execFile } from 'node:child_process';
 import { createDecipheriv } from 'node:crypto';
@@ -20,8 +20,8 @@ import { until } from '../../support/wait.js';
 const [a, b] = [newBoxKey(), newBoxKey()];
 const NEXT = 10_000;
 /**
- * Length of a searched piece of packed outcomes, in bytes. It is long enough that no two pieces are equal by
- * chance. Seeds and nonces are searched whole.
+ * Length of a piece of packed outcomes that the test searches for, in bytes. It is so long that no two pieces
+ * are equal by chance. Seeds and nonces are searched for as a whole.
  */
 const PIECE = 64;
 
@@ -34,7 +34,7 @@ interface Row {
   sealed: string | null;
 }
 
-/** Opens a sealed block with code of its own, written after docs/internals.md. */
+/** Opens a sealed block with independent code, written after docs/internals.md. */
 function opened({ sealed, ...row }: Row, keys: readonly string[]): Row {
   if (sealed === null) return { sealed, ...row };
   const key = Buffer.from(new SecretBox(keys).open(sealed), 'base64');
@@ -66,7 +66,7 @@ async function dumpOf(books: postgres.Sql): Promise<string> {
   return dump;
 }
 
-/** Returns the seeds, nonces and outcomes of these blocks that a dump shows. */
+/** Returns the seeds, nonces and outcomes of these blocks that a dump contains. */
 function shown(dump: string, blocks: readonly Row[]): string[] {
   return blocks.flatMap(({ game_id: game, seed, nonce, outcomes }) => {
     const pieces = Array.from({ length: Math.floor(outcomes.length / PIECE) }, (_, i) =>
@@ -80,7 +80,7 @@ function shown(dump: string, blocks: readonly Row[]): string[] {
   });
 }
 
-test('a dump of Postgres predicts nothing of what is dealt next, before and after the key is replaced', async () => {
+test('a dump of Postgres does not reveal any outcome that is dealt next, before and after the key is replaced', async () => {
   const stores = await freshStores();
   const books = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
   let service = await startService(stores, { CELLS: '1' });
@@ -136,7 +136,7 @@ test('a dump of Postgres predicts nothing of what is dealt next, before and afte
   expect(new Set(taken.map(({ game_id }) => game_id))).toEqual(new Set([gameId, tableId, raffleId]));
   expect(shown(await dumpOf(books), taken)).toEqual([]);
 
-  // The game continues with the blocks that were sealed and with blocks that are made now.
+  // The game continues both with the blocks that were sealed before and with blocks that are made now.
   const checked = checkParSheet(body);
   const sheet = 'sheet' in checked ? checked.sheet : expect.fail('the sheet is faulty');
   const spin = () => service.spin(key, { gameId, playerId: 'p', wagerUsd: 0.25 });
@@ -162,7 +162,7 @@ test('a dump of Postgres predicts nothing of what is dealt next, before and afte
   const next = outcomesOf(taken, gameId);
   for (const { code, at } of dealt) expect(code).toBe(next.readUInt16LE(at * 2));
 
-  // A replaced key re-encrypts only the data keys.
+  // When a key is replaced, only the data keys are encrypted again.
   await restart(`${b},${a}`);
   const replaced = await blocks([b]);
   expect(replaced.length).toBeGreaterThan(taken.length - 1);

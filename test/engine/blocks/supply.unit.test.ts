@@ -1,4 +1,4 @@
-/** Tests that outcomes are made at the pace at which a game is dealt. */
+/** Tests that outcomes are made at the same pace at which a game is dealt. */
 import { expect, test } from 'vitest';
 import {
   blockSizeFor,

@@ -54,7 +54,7 @@ async function readsOf(refreshes: number): Promise<number> {
 
 const undone = new Error('undone');
 
-test('the catalog searches only once for a change that was rolled back', async () => {
+test('the catalog reads the changed rows only once after a change was rolled back', async () => {
   await expect(
     sql.begin(async (tx) => {
       await nextChange(tx);
@@ -65,7 +65,7 @@ test('the catalog searches only once for a change that was rolled back', async (
   expect(await readsOf(5)).toBe(0);
 });
 
-test('the catalog searches for a pending change until it is committed, and applies it then', async () => {
+test('the catalog reads the changed rows repeatedly while a change is pending, and applies the change once it is committed', async () => {
   const { partnerId } = await service.newPartner();
   await catalog.refresh();
   await sql.begin(async (tx) => {

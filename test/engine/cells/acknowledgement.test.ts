@@ -1,5 +1,5 @@
 /**
- * Tests ACK=ledger, under which a spin is answered only once its row is committed in Postgres, next to
+ * Tests ACK=ledger, under which a spin is answered only once its row is committed in Postgres, together with
  * ACK=redis.
  */
 
@@ -22,8 +22,8 @@ import { type Asked, codeOf, Witness } from '../../support/witness.js';
 
 const DEADLINE_MS = 8000;
 /**
- * Time allowed on a busy machine for an answer that does not wait for the deadline, and time allowed beyond
- * the deadline, in ms.
+ * Time in ms that a busy machine may take for a response that does not wait for the deadline, and that it may
+ * exceed the deadline by.
  */
 const SLACK_MS = 5000;
 
@@ -64,7 +64,8 @@ describe('two front ends with ACK=ledger and one with ACK=redis', () => {
   });
 
   afterEach(async () => {
-    // Retries settle the spins in doubt, and every other spin must be in the ledger as it was answered.
+    // Retries determine the results of spins in doubt. Every other spin must be in the ledger as it was
+    // answered.
     await witness.resolve(fronts[1]);
     await witness.flushed(worker);
     expect((await witness.judge()).wrong).toEqual([]);
@@ -91,7 +92,7 @@ describe('two front ends with ACK=ledger and one with ACK=redis', () => {
       return probes.every((probe) => codeOf(probe) === '200');
     }, 'all front ends deal again');
 
-  test('with ACK=ledger, the row of every spin is committed when its answer arrives', async () => {
+  test('with ACK=ledger, the row of every spin is committed when its response arrives', async () => {
     const rounds = await Promise.all(
       Array.from({ length: 400 }, async (_, i) => {
         const asked = await witness.spin(fronts[i % 2]!, i % 3 !== 0);
@@ -103,8 +104,8 @@ describe('two front ends with ACK=ledger and one with ACK=redis', () => {
     // On a busy machine a flush may take so long that other spins are refused meanwhile.
     expect(rounds.filter(({ code }) => code !== '200' && code !== 'KS-5002')).toEqual([]);
     expect(answered.length).toBeGreaterThan(0);
-    // Single spins are checked as well, because without concurrency the check of the ledger is not delayed by
-    // a queue.
+    // Single spins are checked as well, because without concurrent spins no queue delays the test's check of
+    // the ledger.
     for (let i = 0; i < 40; i++) {
       const asked = await witness.spin(fronts[i % 2]!, true);
       if (codeOf(asked) === 'KS-5002') continue;
@@ -112,7 +113,7 @@ describe('two front ends with ACK=ledger and one with ACK=redis', () => {
     }
   });
 
-  test('with ACK=ledger, a paused Postgres delays all answers, also of replays, until it resumes', async () => {
+  test('with ACK=ledger, a paused Postgres delays all responses, also those of replays, until it resumes', async () => {
     await stores.postgres.freeze();
     try {
       const first = witness.next(true);
@@ -202,8 +203,8 @@ describe('two front ends with ACK=ledger and one with ACK=redis', () => {
         expectWithin(ms, DEADLINE_MS + SLACK_MS);
       }
       await Promise.all(lateComers);
-      // No request waits any more, but spins that timed out are not committed yet, so new spins are still
-      // refused.
+      // No request is waiting any more, but the spins that timed out are not committed yet, so new spins are
+      // still refused.
       await areRefused();
     } finally {
       await stores.postgres.thaw();
@@ -227,8 +228,8 @@ describe('two front ends with ACK=ledger and one with ACK=redis', () => {
       expectWithin(ms, SLACK_MS);
       await until(async () => (await listeners()) === all, 'every front end listens again');
     }
-    // A new front end never hears announcements of earlier commits, but it must still answer a replay of such
-    // a spin.
+    // A new front end never receives the announcements of earlier commits, but it must still answer a replay
+    // of such a spin.
     const asked = await witness.spin(fronts[0], true);
     const late = await startLogged(stores, { ...LEDGER, ROLES: 'http' });
     try {
@@ -317,7 +318,7 @@ describe('a worker that is killed between commit and announcement under ACK=ledg
     const [cell] = await books<{ owner: string; is_held: boolean }[]>`
       SELECT owner, lease_until > now() AS is_held FROM cells`;
     if (cell!.is_held && cell!.owner === owner) expect(owned).toBe(0);
-    // No worker writes the cell until the lease of the killed worker has expired.
+    // No worker writes to the cell until the lease of the killed worker has expired.
     const rest = await timed(
       Promise.all(Array.from({ length: 20 }, (_, i) => witness.spin(front, i % 2 === 0))),
     );
@@ -329,7 +330,7 @@ describe('a worker that is killed between commit and announcement under ACK=ledg
   });
 });
 
-/** Measures how much slower ACK=ledger is than ACK=redis. The figure is reported and not asserted. */
+/** Measures how much slower ACK=ledger is than ACK=redis. The result is reported but not asserted. */
 describe('throughput of ACK=ledger and ACK=redis', () => {
   const CONNECTIONS = 64;
   const SPINS = 3000;

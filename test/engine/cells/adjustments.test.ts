@@ -1,6 +1,6 @@
 /**
- * Tests balance adjustments: each is recorded before it is made, is made once, and appears in the ledger like
- * every other entry.
+ * Tests balance adjustments: each adjustment is recorded before it is made, is made once, and appears in the
+ * ledger like every other entry.
  */
 import type { Redis } from 'ioredis';
 import postgres from 'postgres';
@@ -152,7 +152,7 @@ describe('balance adjustments by an operator', () => {
     expect(await audited()).toEqual([]);
   });
 
-  test('an adjustment creates the player, who can then spin under balance mode enforce', async () => {
+  test('an adjustment creates a new player, who can then spin under balance mode enforce', async () => {
     const partner = await service.newPartner({ environment: 'production', balanceMode: 'enforce' });
     const gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
     expect(codeOf(await spin(partner, gameId, 'p'))).toEqual([400, 'KS-4225']);
@@ -235,7 +235,7 @@ describe('balance adjustments by an operator', () => {
     });
     expect(await audited()).toEqual([]);
 
-    // A refusal binds neither the amount nor the answer to the requestId.
+    // A refusal binds neither the amount nor the refusal itself to the requestId.
     await adjust(partnerId, 'p', 0.000001, 'more');
     expect((await adjust(partnerId, 'p', -6.000001, 'r')).body.balanceUsd).toBe(0);
     expect(codeOf(await adjust(partnerId, 'p', -0.000001, 's'))).toEqual([400, 'KS-4225']);
@@ -281,7 +281,7 @@ describe('balance adjustments by an operator', () => {
     expect((await adjust(partnerId, 'p', 2, 'up')).body.balanceUsd).toBe(-3);
   });
 
-  test('refuses an adjustment beyond the largest balance (KS-4101) and makes the largest amounts exactly', async () => {
+  test('refuses an adjustment that would exceed the maximum balance (KS-4101), and makes one of the maximum amount exactly', async () => {
     const { partnerId } = await service.newPartner({ openingBalanceUsd: 0 });
     expect((await adjust(partnerId, 'p', 9e9, 'most')).body.balanceUsd).toBe(9e9);
     const over = await adjust(partnerId, 'p', 0.000001, 'over');
@@ -293,7 +293,7 @@ describe('balance adjustments by an operator', () => {
     expect((await intentsOf(partnerId)).map((intent) => intent.request_id)).toEqual(['most']);
     for (const [i, amount] of [-9e9, -9e9, 9e9, 9e9].entries())
       expect((await adjust(partnerId, 'p', amount, `swing-${i}`)).status).toBe(200);
-    // A double can't distinguish this number from its neighbour.
+    // A double can't distinguish this number from the next integer.
     const exact = await service.operator(
       'POST',
       pathOf(partnerId, 'q'),
@@ -366,7 +366,7 @@ describe('balance adjustments by an operator', () => {
     expect((await adjust(partnerId, 'p', 1, 'r')).body.balanceUsd).toBe(2);
   });
 
-  test('an adjustment and a spin with the same requestId are independent, and neither is shown as the other', async () => {
+  test('an adjustment and a spin with the same requestId are independent, and neither is returned for the other', async () => {
     const partner = await service.newPartner();
     const gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
     const first = await adjust(partner.partnerId, 'p', 1, 'same');
@@ -402,7 +402,7 @@ describe('balance adjustments by an operator', () => {
     const adjustments = async (count: number): Promise<void> => {
       await Promise.all(Array.from({ length: count }, () => adjust(partnerId, 'p', 0.01, `a${adjusted++}`)));
     };
-    // Entry n + 1 is the n-th spin. Spins 63 and 127 are the spins with an entry in the index.
+    // Entry n + 1 is the n-th spin. Only each 64th entry has an index entry, so spins 63 and 127 have one.
     const after: Record<number, number> = {
       1: 2,
       5: 1,
@@ -502,7 +502,7 @@ describe('balance adjustments by an operator', () => {
     ).toEqual(['requests: a requestId of the ledger is not bound in Redis']);
   });
 
-  test('after a wipe of Redis, adjustments keep their answers, balances and pages', async () => {
+  test('after a wipe of Redis, adjustments keep their responses, balances and pages', async () => {
     const partner = await service.newPartner({ openingBalanceUsd: 10 });
     const gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
     const { partnerId, key } = partner;
@@ -517,7 +517,7 @@ describe('balance adjustments by an operator', () => {
     await make('only-adjusted', 'only');
     await allBooked();
     while ((await checkpointPlayers(ownSql, 0)) !== undefined);
-    // The newest entries have the same number as the entry of the checkpoint.
+    // The newest adjustments have the same entry number as the entry in the player checkpoint.
     await make('p', 'newest-1');
     await make('p', 'newest-2');
     await make('new', 'newest-3');
@@ -526,7 +526,7 @@ describe('balance adjustments by an operator', () => {
     const before = await Promise.all(['p', 'only-adjusted', 'new'].map(player));
     const rows = async () => (await sql`SELECT count(*) AS count FROM ledger`)[0]!.count as bigint;
     const count = await rows();
-    // The inserted intent was never carried out, and is so old that Redis may have released its requestId.
+    // The inserted intent was never carried out, and it is so old that Redis may have released its requestId.
     await sql`INSERT INTO adjustments (partner_id, request_id, player_id, amount_micros, reason, created_at)
       VALUES (${partnerId}, 'old', 'p', 1000000, 'goodwill', now() - interval '2 days')`;
 
@@ -558,7 +558,7 @@ describe('balance adjustments by an operator', () => {
   });
 });
 
-describe('adjustments whose answer was lost', () => {
+describe('adjustments whose response was lost', () => {
   let partnerId: number;
 
   beforeAll(async () => {
@@ -570,7 +570,7 @@ describe('adjustments whose answer was lost', () => {
       'every cell is ready to be dealt from',
     );
     await whole.stop();
-    // Without a worker, no entry is committed.
+    // No worker is running, so no entry is committed.
     service = await startService(stores, { ...FRONT, OUTBOX_MAX_ENTRIES: '4' });
   });
   afterAll(close);
@@ -617,9 +617,10 @@ describe('adjustments whose answer was lost', () => {
     expect(await records()).toHaveLength(2);
   });
 
-  test('a retry decides an adjustment again if its refused intent was not withdrawn', async () => {
+  test('a retry decides on an adjustment again if its refused intent was not withdrawn', async () => {
     expect(codeOf(await adjust(partnerId, 'p', -11, 'r'))).toEqual([400, 'KS-4225']);
-    // The inserted row has the state that a process leaves if it ends before it withdraws a refused intent.
+    // The inserted row is in the state in which a process leaves it if the process ends before it withdraws a
+    // refused intent.
     const [{ last_value: last }] =
       (await sql`SELECT last_value FROM adjustments_intent_id_seq`) as unknown as [{ last_value: bigint }];
     await sql`INSERT INTO adjustments (partner_id, request_id, intent_id, player_id, amount_micros, reason)

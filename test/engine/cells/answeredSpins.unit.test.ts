@@ -1,6 +1,6 @@
 /**
- * Tests the memory of answered spins: each is kept until it is committed, and is looked up in the ledger once
- * its epoch has ended.
+ * Tests the memory of answered spins. Each spin is kept until it is committed, and is looked up in the ledger
+ * if its epoch has ended before that.
  */
 import { expect, test } from 'vitest';
 import { entryCell } from '../../../src/domain/entryId.js';
@@ -14,7 +14,7 @@ const OLD = 'set:1';
 const NEW = 'set:2';
 const CELL = entryCell(1n);
 
-/** Runs its turns only when a test calls look(). */
+/** Takes its turns only when a test calls look(). */
 class Looking extends AnsweredSpins {
   look = (): Promise<void> => this.takeTurn();
 }
@@ -92,7 +92,7 @@ test('looks up each spin with the fields that were answered', async () => {
   expect(looked).toEqual([{ cell: CELL, epoch: NEW, spins: all, notRemembered: 0 }]);
 });
 
-test('does not look up spins that wait for the ledger, were refused, or are committed', async () => {
+test('does not look up spins that wait for the ledger, spins that were refused, or spins that are committed', async () => {
   const { answer, end, looked, spins } = kept();
   answer([spin(1)], { waitsForLedger: true });
   answer([spin(2)], {}, 'limited');
@@ -104,7 +104,7 @@ test('does not look up spins that wait for the ledger, were refused, or are comm
   expect(looked.flatMap((each) => each.spins)).toEqual([spin(5), spin(6)]);
 });
 
-test('repeats a look-up of answered spins that failed, together with spins that were answered since', async () => {
+test('repeats a failed look-up of answered spins, together with spins that were answered since', async () => {
   const { answer, end, looked } = kept(1);
   answer([spin(1)]);
   await end();

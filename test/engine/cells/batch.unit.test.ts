@@ -1,4 +1,4 @@
-/** Tests that a batch uses one view of each partner, even if its requests have different views. */
+/** Tests that a batch uses one version of each partner, even if its requests have different versions. */
 import { expect, test } from 'vitest';
 import type { Partner } from '../../../src/domain/game.js';
 import { BatchEncoder } from '../../../src/engine/cells/batch.js';
@@ -20,7 +20,7 @@ test.each([
   [[5, undefined], undefined],
   [[undefined, 5], undefined],
 ] as const)(
-  'a batch with views of one partner whose newest known moves are %j uses the oldest view',
+  'a batch with versions of one partner whose newest known moves are %j uses the oldest version',
   (views, oldest) => {
     expect(encoded(views).moves).toEqual([oldest]);
     expect(encoded(views).bytes).toBe(encoded(views.map(() => oldest)).bytes);

@@ -22,7 +22,7 @@ let partner: TestPartner;
 let gameId: number;
 let redis: Redis;
 
-// The worker reaches Redis directly. The front end under test connects through the proxy.
+// The worker connects to Redis directly, and the front end under test through the proxy.
 beforeAll(async () => {
   stores = await freshStores();
   worker = await startService(stores);
@@ -66,7 +66,7 @@ const dealt = async (): Promise<number> => {
 const isSpinCall = (chunk: Buffer): boolean => chunk.includes('evalsha') || chunk.includes('EVALSHA');
 
 describe('a script call that timed out', () => {
-  test('a script call that resumes after its timeout keeps its own bytes, and the next spin is dealt once', async () => {
+  test('if the sending of a script call resumes after its timeout, the call has its own bytes, and the next spin is dealt once', async () => {
     // The deadline is short because a connection without a reply for 4 s is also closed.
     const held = await proxy(stores.redisUrl);
     const hasty = await startService(
@@ -95,14 +95,14 @@ describe('a script call that timed out', () => {
     expect(status, text).toBe(200);
     const spinsOf = async (playerId: string): Promise<unknown> =>
       (await client.partner('GET', `/players/${playerId}/spins`, partner.key)).body.total ?? 0;
-    // The first spin was answered as unknown, so either count is correct.
+    // The result of the first spin was unknown, so the test accepts that it was dealt or not.
     expect([0, 1]).toContain(await spinsOf('given-up'));
     expect(await spinsOf('next')).toBe(1);
   });
 });
 
 describe('a connection to Redis that is cut', () => {
-  test('a spin whose connection to Redis is cut after the call happens once and is answered', async () => {
+  test('a spin whose connection to Redis is cut after the call is dealt once and is answered', async () => {
     for (let round = 0; round < 10; round++) {
       const before = await dealt();
       cable.answers = false;
@@ -124,7 +124,7 @@ describe('a connection to Redis that is cut', () => {
     }
   });
 
-  test('each answered spin happened once, although the connection to Redis is cut during many concurrent spins', async () => {
+  test('each answered spin was dealt once, although the connection to Redis is cut during many concurrent spins', async () => {
     const before = await dealt();
     let calls = 0;
     cable.onRequest = (chunk) => {
@@ -147,7 +147,7 @@ describe('a connection to Redis that is cut', () => {
 });
 
 describe('several batches of one cell under way', () => {
-  test('further batches are sent while the first is unanswered, and each spin happens once', async () => {
+  test('further batches are sent while the first is unanswered, and each spin is dealt once', async () => {
     const before = await dealt();
     let calls = 0;
     cable.onRequest = (chunk) => {
@@ -171,7 +171,7 @@ describe('several batches of one cell under way', () => {
 });
 
 describe('a Redis whose replies do not arrive', () => {
-  test('an unanswered spin is KS-4110 with a requestId and KS-5002 without, and a retry gets its result', async () => {
+  test('an unanswered spin gets KS-4110 with a requestId and KS-5002 without, and a retry gets its result', async () => {
     const before = await dealt();
     cable.answers = false;
     const [named, nameless] = await Promise.all([
@@ -183,7 +183,7 @@ describe('a Redis whose replies do not arrive', () => {
     for (const answer of [named, nameless])
       expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
     cable.answers = true;
-    // The connection is cut because its reply stream lacks the replies that the proxy swallowed.
+    // The connection is cut because the proxy swallowed replies that its reply stream now lacks.
     cable.cut();
     await until(
       async () => (await client.request('GET', '/readyz')).status === 200,

@@ -19,7 +19,7 @@ import { parSheet } from '../../support/sheets.js';
 import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
-/** Binding time in seconds that is longer than any test (30 days). */
+/** Time for which request ids stay bound, in seconds, that is longer than any test (30 days). */
 const LONG = '2592000';
 
 let stores: TestStores;
@@ -78,7 +78,7 @@ async function untilFresh(requestId: string): Promise<void> {
 }
 
 /**
- * Checks that the requestId was dealt again, and each time only after it had bound for that many
+ * Checks that the requestId was dealt again, and each time only after it had been bound for this many
  * milliseconds.
  */
 async function boundFor(requestId: string, ms: number): Promise<void> {
@@ -106,7 +106,7 @@ const idsInRuns = (filterBytesMax = 1e9): RequestIds => {
   });
 };
 
-test('a shorter IDEMPOTENCY_TTL_S applies only to request ids bound later, and GET /version shows the time in force', async () => {
+test('a shorter IDEMPOTENCY_TTL_S applies only to request ids bound later, and GET /version returns the time in force', async () => {
   await start(LONG);
   const bindsSeconds = async (): Promise<unknown> =>
     (await client.partner('GET', '/version', partner.key)).body.requestIdBindsSeconds;
@@ -118,7 +118,7 @@ test('a shorter IDEMPOTENCY_TTL_S applies only to request ids bound later, and G
   await spin('short');
   await untilFresh('short');
   expect(await spin('long')).toEqual({ text: long.text, isReplay: true });
-  // A longer binding time applies to ids that are still bound. Ids whose binding has ended stay free.
+  // A longer binding time also applies to ids that are still bound. Ids whose binding has ended stay free.
   await start(LONG);
   expect(await bindsSeconds()).toBe(Number(LONG));
   await spin('kept');
@@ -130,9 +130,9 @@ test('a shorter IDEMPOTENCY_TTL_S applies only to request ids bound later, and G
   expect(await auditFindings(stores)).toEqual([]);
 });
 
-test('runs of request ids that no longer bind are dropped, in front ends too, but tickets and adjustments stay bound', async () => {
+test('runs of unbound request ids are dropped, also from front ends, but tickets and adjustments stay bound', async () => {
   await start('3');
-  // A run that begins before the binding time was lowered is kept as long as its oldest ids may bind.
+  // A run that begins before the binding time was shortened is kept as long as its oldest ids may be bound.
   await spin('before');
   await untilReleased(redis, 0);
   const raffle = await client.operator<{ gameConfigId: number }>(
@@ -194,7 +194,7 @@ test('runs of request ids that no longer bind are dropped, in front ends too, bu
   expect(await auditFindings(stores)).toEqual([]);
 });
 
-test("only a cell's owner moves the time from which request ids bind, never backwards and never beyond the clock", async () => {
+test("only a cell's owner moves its binding cut-off, never backwards and never beyond the clock", async () => {
   const [cell] = await sql<{ fence: bigint; binding_ms: bigint }[]>`SELECT fence, binding_ms FROM cells`;
   const { fence, binding_ms } = cell!;
   const before = Number(binding_ms);
@@ -216,7 +216,7 @@ test('a front end reloads the filter of a run whose bytes were replaced under th
   const holder = { cell: 0, partnerId: partner.partnerId };
   const [entry] = await entriesOf('mine-1');
   const [run] = await sql`SELECT * FROM request_runs WHERE from_id < ${entry!} AND to_id >= ${entry!}`;
-  // A restored database may have another run with the same number, cell, entries and length.
+  // After a restore, a database may have another run with the same number, cell, entries and length.
   const theirs = keyOf('theirs');
   const filter = new RequestFilter(Number(run!.filter_bytes));
   filter.addPairs(Uint32Array.of(theirs.readUInt32BE(0), theirs.readUInt32BE(4), 0, 0));

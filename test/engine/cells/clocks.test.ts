@@ -1,6 +1,6 @@
 /**
- * Tests that no outcome is dealt after a clock has jumped, whether of a front end or of Redis, or while entry
- * ids of an earlier jump lie in the future.
+ * Tests that no outcome is dealt after the clock of a front end or of Redis has jumped, or while the entry
+ * ids from an earlier jump lie in the future.
  */
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
@@ -20,7 +20,7 @@ let service: Awaited<ReturnType<typeof startService>>;
 let redis: Redis;
 let partner: TestPartner;
 let gameId: number;
-/** How far the front end's clock is ahead of the Redis clock, in ms. */
+/** Time by which the front end's clock is ahead of the Redis clock, in ms. */
 let aheadMs = 0;
 
 beforeAll(async () => {
@@ -55,7 +55,7 @@ const refusals = async (): Promise<number> => {
 const newest = async (): Promise<string | undefined> =>
   (await redis.hgetBuffer(cellKey(0), 'last'))?.toString('hex');
 
-/** Checks that a spin is refused and that the cell does not change. */
+/** Checks that a spin is refused and that the data of the cell does not change. */
 async function expectRefused(): Promise<void> {
   const before = {
     last: await newest(),
@@ -80,7 +80,7 @@ test.for([
   ['Redis is ahead', -MINUTE_MS],
   ['Redis is behind', MINUTE_MS],
 ] as const)(
-  'if the clocks differ (%s by a minute), deals and writes nothing and raises an alarm',
+  'deals and writes nothing and raises an alarm if the clocks differ (%s by a minute)',
   async ([, ms]) => {
     aheadMs = ms;
     await expectRefused();
@@ -99,7 +99,7 @@ test('deals nothing before the time of the newest entry if an earlier clock jump
   expect((await spin()).status).toBe(200);
 });
 
-test('measures the clock offset of each store from the middle of the round trip', async () => {
+test('measures the clock offset of each store as if its clock was read in the middle of the round trip', async () => {
   aheadMs = 1500;
   const offsets = async (): Promise<[of: string, seconds: number][]> => {
     const text = await (await fetch(`http://127.0.0.1:${service.running.metricsPort}/metrics`)).text();

@@ -1,6 +1,6 @@
 /**
- * Cuts the connection between a front end and Redis at any byte of a spin's call or reply. Each spin must
- * happen at most once, and the partner's answer must be true.
+ * Cuts the connection between a front end and Redis at any byte of a spin's call or reply. Each spin must be
+ * dealt at most once, and the response to the partner must be true.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { freshStores } from '../../setup/freshStores.js';
@@ -12,7 +12,7 @@ import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 import { codeOf, type SpinAnswer, type Verdict, Witness } from '../../support/witness.js';
 
-/** A front end with its own proxied connection to Redis. */
+/** A front end whose connection to Redis goes through a proxy of its own. */
 interface Lane {
   readonly isPatient: boolean;
   readonly client: Client;
@@ -20,24 +20,24 @@ interface Lane {
   readonly stop: () => Promise<void>;
 }
 
-/** Distance between two cut positions in a request, in bytes. Replies are cut at every byte. */
+/** Distance between two positions at which a request is cut, in bytes. Replies are cut at every byte. */
 const REQUEST_STEP = 13;
 /** Length of the reply in bytes: `$33 CRLF`, 6 for the time, 8 for the partner, 19 for the spin, and CRLF. */
 const ANSWER_BYTES = 5 + 33 + 2;
-/** The client library has the whole reply without the last byte of its CRLF. */
+/** The client library then has the whole reply except for the last byte of its CRLF. */
 const WHOLE_BYTES = ANSWER_BYTES - 1;
 /**
- * Deadlines in ms: the patient one allows time to reconnect, the impatient one only for a single call. An
- * impatient front end accepts spins again once it has timed out.
+ * Deadlines of the front ends, in ms: a patient one has time to reconnect, and an impatient one only has time
+ * for a single call. Also the time after which an impatient front end accepts spins again.
  */
 const PATIENT_MS = 60_000;
 const IMPATIENT_MS = 120;
 const CUTS_OF_WORKER = 8;
-/** Cuts at odd byte positions use RST, and cuts at even ones use FIN. */
+/** Cuts at odd byte positions use RST, and cuts at even positions use FIN. */
 const isByReset = (bytes: number): boolean => bytes % 2 === 1;
 
 let stores: TestStores;
-/** Serves and writes over connections that are never cut. */
+/** Process that serves requests and writes to the stores over connections that are never cut. */
 let worker: Awaited<ReturnType<typeof startService>>;
 let patient: Lane[];
 let impatient: Lane[];
@@ -103,13 +103,13 @@ interface Round {
   /** Number of cuts of the call, including its retries. */
   readonly times?: number;
   /**
-   * Number of spins sent afterwards, one after the other. A cut beyond the first reply falls into one of
-   * their replies.
+   * Number of spins that are sent afterwards, one after the other. If the cut comes after the first reply, it
+   * falls into one of their replies.
    */
   readonly after?: number;
 }
 
-/** Spins while the connection is cut. Returns the number of calls seen and how many of them were cut. */
+/** Sends spins while the connection is cut. Returns the number of calls and how many of them were cut. */
 async function cutting(
   lane: Lane,
   round: Round,
@@ -134,8 +134,8 @@ async function cutting(
   const firstMs = performance.now() - started;
   const isTold = first.every((asked) => codeOf(asked) === '200');
   for (let i = 0; i < after; i++) await witness.spin(lane.client, isNamed);
-  // On a busy machine a reply may come after the deadline, and a batch may be too short for its cut. A spin
-  // that times out before it is sent causes no cut.
+  // On a busy machine a reply may come after the deadline, and a batch may be too short to reach the cut
+  // position. A spin that times out before it is sent causes no cut.
   if (calls === 0) isDisturbed = true;
   else if (spins === 1)
     await until(() => cuts === times, `the connection is cut after ${bytes} bytes of ${way}`);
@@ -151,7 +151,10 @@ async function cutting(
  */
 let disturbed = 0;
 
-/** Runs the rounds on all lanes in parallel. Returns the rounds in which only the call was in flight. */
+/**
+ * Runs the rounds on all front ends in parallel. Returns the rounds in which no data but the call was in
+ * flight.
+ */
 async function cuttingAll(lanes: readonly Lane[], rounds: readonly Round[]) {
   const left = [...rounds];
   const done: (Round & Omit<Awaited<ReturnType<typeof cutting>>, 'isDisturbed'>)[] = [];
@@ -177,8 +180,8 @@ async function judged(lane: Lane): Promise<Verdict> {
 }
 
 /**
- * Measures the length of one spin's call. It takes the minimum of a few calls, because a chunk may contain
- * other commands.
+ * Measures the length of one spin's call. Takes the minimum of a few calls, because a chunk may contain other
+ * commands.
  */
 async function callBytes(lane: Lane, isNamed: boolean): Promise<number> {
   await dealsAgain(lane);
@@ -191,7 +194,7 @@ async function callBytes(lane: Lane, isNamed: boolean): Promise<number> {
   return Math.min(...seen);
 }
 
-/** Returns rounds that cut at positions all along the call and slightly beyond its end. */
+/** Returns rounds whose cuts lie all along the call and slightly beyond its end. */
 async function requestCuts(lane: Lane): Promise<Round[]> {
   const rounds: Round[] = [];
   for (const isNamed of [true, false]) {
@@ -209,19 +212,19 @@ const answerCuts: readonly Round[] = [true, false].flatMap((isNamed) =>
   Array.from({ length: ANSWER_BYTES + 1 }, (_, bytes): Round => ({ way: 'answers', bytes, isNamed })),
 );
 
-test('a spin whose call to Redis is cut is retried before the deadline, answered, and happens once', async () => {
+test('a spin whose call to Redis is cut is retried before the deadline, answered, and dealt once', async () => {
   const done = await cuttingAll(patient, await requestCuts(patient[0]!));
   expect(done.filter(({ cuts, calls }) => cuts !== 1 || calls < 2)).toEqual([]);
   const { answers } = await judged(patient[0]!);
   expect(Object.keys(answers)).toEqual(['200']);
 });
 
-test('a spin whose Redis reply is cut is retried before the deadline, answered, and happens once', async () => {
+test('a spin whose Redis reply is cut is retried before the deadline, answered, and dealt once', async () => {
   const done = await cuttingAll(patient, answerCuts);
   expect(done.filter(({ cuts }) => cuts !== 1)).toEqual([]);
   const isRight = ({ bytes, calls }: { bytes: number; calls: number }): boolean => {
     if (bytes < WHOLE_BYTES) return calls === 2;
-    // An RST also discards a whole reply that the front end has not read yet. A cut acts as an RST if the
+    // An RST also discards a whole reply that the front end has not read yet. A cut acts like an RST if the
     // proxy left bytes unread.
     return calls === 1 || calls === 2;
   };
@@ -251,13 +254,13 @@ test('a spin whose Redis reply is cut without time for a retry is reported as in
   const answered = done.filter(({ after }) => after !== undefined);
   expect(answered.filter(({ isTold, firstMs }) => !isTold && firstMs < IMPATIENT_MS - 5)).toEqual([]);
   expect(answered.filter(({ isTold }) => isTold).length).toBeGreaterThan(0);
-  // Redis received each call whole, except for spins that followed a cut.
+  // Redis received each call completely, except for the calls of spins that followed a cut.
   const inDoubt = answers['KS-4110']! + answers['KS-5002']!;
   expect(happened).toBeLessThanOrEqual(inDoubt);
   expect(happened).toBeGreaterThanOrEqual(inDoubt - disturbed - beyond.length);
 });
 
-test('a spin happens once even if each retry of its call to Redis is cut as well', async () => {
+test('a spin is dealt once even if each retry of its call to Redis is cut as well', async () => {
   const rounds = [0, 1, 15, 37, WHOLE_BYTES - 1].flatMap((bytes): Round[] =>
     [true, false].map((isNamed) => ({
       way: 'answers',
@@ -274,19 +277,19 @@ test('a spin happens once even if each retry of its call to Redis is cut as well
   expect(Object.keys(answers)).toEqual(['200']);
 });
 
-test('each spin of a large batch happens at most once if the connection to Redis is cut', async () => {
+test('each spin of a large batch is dealt at most once if the connection to Redis is cut', async () => {
   const rounds: Round[] = [];
   for (const isNamed of [true, false]) {
     for (const bytes of [200, 777, 1400, 1999]) rounds.push({ way: 'requests', bytes, isNamed, spins: 40 });
     for (const bytes of [0, 14, 25, 60, 233, 390]) rounds.push({ way: 'answers', bytes, isNamed, spins: 40 });
   }
   const done = await cuttingAll([...patient, ...impatient], rounds);
-  // The batch may have had fewer spins than the cut position needs.
+  // The batch may have had too few spins to reach the cut position.
   expect(done.filter(({ cuts }) => cuts === 1).length).toBeGreaterThan(done.length / 2);
   await judged(patient[0]!);
 });
 
-test('replies of Redis long after the deadline are not taken for the answers of other spins', async () => {
+test('replies that Redis sends long after the deadline are not used as responses to other spins', async () => {
   const lane = impatient[0]!;
   let held = 0;
   for (let round = 0; round < 5; round++) {
@@ -296,8 +299,7 @@ test('replies of Redis long after the deadline are not taken for the answers of 
       if (isSpinCall(chunk)) held++;
     };
     const begun = witness.asked.length;
-    // The batches go out one after the other: each times out before the next is sent, and Redis answers them
-    // all.
+    // Each batch times out before the next batch is sent, and Redis answers all of them later.
     for (let i = 0; i < 4; i++) await witness.spin(lane.client, i % 2 === 0);
     const codes = witness.asked.slice(begun).map(codeOf);
     // On a stalled machine a spin may time out before it is sent. Such a spin is refused.
@@ -324,7 +326,8 @@ test('spins whose Redis replies never come are in doubt until a new connection r
   lane.cable.answers = true;
   const { answers } = await judged(lane);
   const { 'KS-4110': inDoubt = 0, 'KS-5002': refused = 0 } = answers;
-  // Half of the ten spins have a requestId. On a stalled machine some may time out before they are sent.
+  // Half of the ten spins have a requestId. On a stalled machine some spins may time out before they are
+  // sent.
   expect(inDoubt + refused).toBe(10);
   expect(refused).toBeGreaterThanOrEqual(5);
   expect(inDoubt).toBeGreaterThan(0);

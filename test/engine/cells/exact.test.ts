@@ -15,7 +15,7 @@ import { fiveReelWild, parSheet } from '../../support/sheets.js';
 import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
-/** Number of spins. `npm run test:scale` has 200,000. */
+/** Number of spins. `npm run test:scale` sends 200,000. */
 const SPINS = IS_WHOLE ? 200_000 : 16_000;
 /** The number of spins exceeds the size of one block. */
 const SPINS_OF_SHEET = IS_WHOLE ? 20_000 : 11_000;
@@ -50,7 +50,7 @@ interface SpinAnswer {
   balance: { balanceUsd: number };
 }
 
-/** The spins that were sent to one game, with their answers. */
+/** The spins that were sent to one game, with their responses. */
 interface Played {
   partner: TestPartner;
   gameId: number;
@@ -122,7 +122,7 @@ async function play(
   };
 }
 
-/** Compares every answer, balance, total and hash chain with the ledger. */
+/** Compares every response, balance, total and hash chain with the ledger. */
 async function ledgerHolds({ partner, gameId, wagerMicros, answers }: Played): Promise<void> {
   const { partnerId } = partner;
   const rows = await sql<
@@ -185,7 +185,7 @@ async function ledgerHolds({ partner, gameId, wagerMicros, answers }: Played): P
 
 /**
  * Checks that every index was dealt once and in order, with the outcome of its sealed block and the payout of
- * the sheet.
+ * the PAR sheet.
  */
 async function outcomesAreTheSealedOnes({ gameId, sheet, wagerMicros, answers }: Played): Promise<void> {
   const rows = await sql<{ outcome_index: bigint; outcome_code: number; credit_micros: bigint }[]>`
@@ -235,11 +235,11 @@ describe(`spins over 64 connections (${SPINS.toLocaleString('en')} in total)`, (
     played = await play(parSheet('double-strike'), SPINS);
   });
 
-  test('commits every spin of 64 concurrent connections to the exact micro-USD that was answered', async () => {
+  test('commits every spin of 64 concurrent connections with the exact micro-USD of its response', async () => {
     await ledgerHolds(played);
   });
 
-  test('deals the sealed outcomes to 64 concurrent connections in order, each once', async () => {
+  test('deals the sealed outcomes to 64 concurrent connections in order, each outcome once', async () => {
     await outcomesAreTheSealedOnes(played);
   });
 });
@@ -264,7 +264,7 @@ describe('a PAR sheet with wilds, a bonus and near misses', () => {
     expect(answer.body.details).toEqual([{ path: '/certifiedRtp', message: expect.any(String) }]);
   });
 
-  test('spins show each combination with wilds, bonus and near misses exactly as the PAR sheet defines it', async () => {
+  test('spins return each combination with wilds, bonus and near misses exactly as the PAR sheet defines it', async () => {
     const json = fiveReelWild();
     const { combinations, symbols } = checkedSheet(json);
     const displays = new Map(symbols.map(({ name, display }) => [name, display]));

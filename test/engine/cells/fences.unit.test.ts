@@ -1,4 +1,4 @@
-/** Tests that no script changes a cell for a former owner, or for a front end that knows another epoch. */
+/** Tests that no script changes a cell for a former owner, or for a front end that expects another epoch. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -6,8 +6,8 @@ import { ROOT } from '../../support/root.js';
 
 const LUA = join(ROOT, 'lua');
 /**
- * Scripts that need no guard because they do not write the data of an owned cell: claimCell sets the fence,
- * and countFailure counts the failures of an address.
+ * Scripts that need no check because they do not write the data of a cell that has an owner: claimCell sets
+ * the fence, and countFailure counts the failures of a client address.
  */
 const FREE = ['claimCell', 'countFailure'];
 
@@ -30,7 +30,7 @@ test.each(scripts.filter((name) => !FREE.includes(name)))(
   },
 );
 
-test('Lua scripts of owners and Lua scripts of front ends both exist', () => {
+test('some Lua scripts are for owners and some for front ends', () => {
   const guarded = (by: string) => scripts.filter((name) => guardsOf(name).has(by));
   expect(guarded('ownerFence').length).toBeGreaterThan(5);
   expect(guarded('cell').length).toBeGreaterThan(5);

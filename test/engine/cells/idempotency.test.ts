@@ -129,7 +129,7 @@ describe('10,000 request ids, each sent three times at once', () => {
     expect(row).toEqual({ spins: IDS, ids: IDS, indices: IDS });
   });
 
-  test('copies of a request get the same bytes or KS-4110, and only the first lacks the replay header', () => {
+  test('copies of a request get the same bytes or KS-4110, and only the first response lacks the replay header', () => {
     expect(others.filter((answer) => answer !== '409 KS-4110')).toEqual([]);
     expect(texts.flat().length + others.length).toBe(IDS * COPIES);
     expect(texts.filter((each) => new Set(each).size !== 1)).toEqual([]);
@@ -204,7 +204,7 @@ test('a repeated spin without a requestId is dealt as a new spin each time', asy
   expect([ids.size, await dealt()]).toEqual([20, before + 20]);
 });
 
-test('a released requestId stays bound: a retry gets the same bytes, another spin KS-4111, and nothing is dealt', async () => {
+test('a released requestId stays bound: a retry gets the same bytes, a different spin gets KS-4111, and nothing is dealt', async () => {
   // After the restart, request ids that were bound before it are written to a run as well.
   await service.end();
   service = await spawnService(environment(stores, { CELLS: '1', REQUEST_ID_WINDOW_S: '1' }));
@@ -216,7 +216,7 @@ test('a released requestId stays bound: a retry gets the same bytes, another spi
     requestId: `old-${i}`,
   }));
   const texts: string[] = [];
-  // The spins extend over several releases, so that there are several runs.
+  // The spins last for several releases of request ids, so that there are several runs.
   for (const [i, body] of bodies.entries()) {
     texts.push((await spin(body)).text);
     if (i % 8 === 7) await untilReleased(redis, 0);
@@ -230,14 +230,15 @@ test('a released requestId stays bound: a retry gets the same bytes, another spi
   );
   for (const other of [{ playerId: 'other' }, { wagerUsd: 1 }, { gameId: otherGameId }])
     expect((await spin({ ...bodies[0], ...other })).body.errorCode).toBe('KS-4111');
-  // The same requestId of another partner is a different id.
+  // The same text as a requestId of another partner is a different id.
   const stranger = await client.newPartner();
   const theirs = await client.newGame(stranger.key, parSheet('classic-3-reel'));
   const fresh = await spin({ ...bodies[0], gameId: theirs }, stranger.key);
   expect([fresh.status, fresh.headers.get('idempotent-replayed')]).toEqual([200, null]);
   expect((await dealt()) + (await dealt(otherGameId))).toBe(before);
 
-  // Filters without memory look up every id in the ledger and must give the same answers.
+  // A front end whose filters have no memory looks up every id in the ledger, and must send the same
+  // responses.
   const own = connectPostgres(stores.databaseUrl, { max: 2, name: 'filters', onError: () => {} });
   const store = openStore(own);
   const small = new RequestIds({
@@ -276,14 +277,15 @@ test('a released requestId stays bound: a retry gets the same bytes, another spi
   }
 });
 
-test('request ids stay bound, each once, if the write of their run or their flush fails', async () => {
+test('request ids stay bound, each once, if writing their run or flushing their entries fails', async () => {
   const bodies = Array.from({ length: 30 }, (_, i) => ({ ...bodyOf(i), requestId: `refused-${i}` }));
   const texts: string[] = [];
   const spins = async (from: number, to: number): Promise<void> => {
     for (const body of bodies.slice(from, to)) texts.push((await spin(body)).text);
   };
   await untilReleased(redis, 0);
-  // A sequence keeps the values that a failed transaction took, so it records that the trigger ran.
+  // A sequence in Postgres keeps the values that a failed transaction took, so its value proves that the
+  // trigger ran.
   await sql.unsafe(`
     CREATE SEQUENCE refusals;
     CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
@@ -299,7 +301,7 @@ test('request ids stay bound, each once, if the write of their run or their flus
     await tx`SELECT FROM cells FOR UPDATE`;
     await spins(20, 30);
     await until(async () => {
-      // Without this call a transaction sees pg_stat_activity as of its first read.
+      // Without this call, a transaction sees pg_stat_activity as it was at the transaction's first read.
       await tx`SELECT pg_stat_clear_snapshot()`;
       const waiting = await tx`
         SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
@@ -317,7 +319,7 @@ test('request ids stay bound, each once, if the write of their run or their flus
   expect(await dealt()).toBe(before);
 });
 
-test('the audit finds request ids that are missing, duplicated, misplaced or without an entry in the runs', async () => {
+test('the audit finds request ids in runs that are missing, duplicated, misplaced or without a ledger entry', async () => {
   await service.end();
   const own = connectPostgres(stores.databaseUrl, { max: 2, name: 'audit', onError: () => {} });
   const nodes = await openNodes(stores.redisUrl);
@@ -327,8 +329,8 @@ test('the audit finds request ids that are missing, duplicated, misplaced or wit
     const { listed } = report.checks.find(({ name }) => name === 'requests')!;
     return listed.map(({ problem }) => problem).sort();
   };
-  const lacking = "a released requestId is missing in the runs, or can't be found there";
-  const strange = 'a run has a requestId that is not in the ledger';
+  const lacking = 'a released requestId is not in the runs, or can not be found there';
+  const strange = 'the runs have a requestId that the ledger has not';
   // The damage replaces the pairs of a block that is followed by other blocks.
   const damage: readonly [pairs: string, found: string[]][] = [
     ['substr(pairs, 17)', [lacking]],
@@ -348,8 +350,8 @@ test('the audit finds request ids that are missing, duplicated, misplaced or wit
       await sql`INSERT INTO request_blocks SELECT * FROM sound`;
       await sql`DROP TABLE sound`;
     }
-    // The block's row states a first hash beyond its first pairs, so no look-up would read the block for
-    // these pairs.
+    // The block's row states a first hash that is higher than the hashes of its first pairs, so no look-up of
+    // these pairs would read the block.
     await sql`
       UPDATE request_blocks b SET first_hash = substr(pairs, 33, 8)
       WHERE (run_id, first_hash) = (SELECT run_id, first_hash FROM request_blocks ORDER BY octet_length(pairs) DESC, first_hash LIMIT 1)`;

@@ -1,5 +1,5 @@
 /**
- * Tests calls that the network delayed until another caller was refused the same request. Such a call must
+ * Tests calls that the network delayed until the same request was refused to another caller. Such a call must
  * change nothing, even after Redis has released its requestId.
  */
 import { expect, test } from 'vitest';
@@ -37,7 +37,7 @@ async function releaseAll(): Promise<bigint> {
   return releasedId;
 }
 
-/** Scripts that treat the outbox of the cell as full, so that no entry is written. */
+/** Scripts that treat the outbox of the cell as full, so that they write no entry. */
 const full = () => new Scripts(opened.nodes.nodes, { outboxMax: { entries: 0, bytes: 0 } });
 
 test("a late call of a refused adjustment changes nothing after the refusal's request ids were released from Redis", async () => {
@@ -57,7 +57,7 @@ test("a late call of a refused adjustment changes nothing after the refusal's re
   expect(await run(credit, 0n)).toMatchObject({ status: dealt, afterMicros: 100 });
   const reachId = await releaseAll();
   expect((await run({}, reachId)).status).toBe(lapsed);
-  // An intent with a lower number than the refused one lapses. It succeeds once it has a new number.
+  // An intent with a lower number than the refused intent lapses. It succeeds once it has a new number.
   expect((await run({ intentId: 6, requestId: 'other', amountMicros: 1 }, reachId)).status).toBe(lapsed);
   expect(await run({ intentId: 9 }, reachId)).toMatchObject({ status: dealt, afterMicros: 50 });
 });
@@ -74,7 +74,7 @@ test("a late call of a refused pot funding changes nothing after the refusal's r
   expect(await fund(4, 'r', -50, reachId)).toMatchObject({ status: dealt, afterMicros: 50 });
 });
 
-test('a late call of refused communal rules does not put them in force', async () => {
+test('a late call of refused communal rules does not put them into force', async () => {
   const rules = readRules(RULES);
   const set = { ...GAME, version: 1, rules, resetsProgress: false, intentId: 5 };
   expect((await commandOnce(full(), COMMUNAL_SET, set)).status).toBe(outboxFull);
@@ -83,11 +83,11 @@ test('a late call of refused communal rules does not put them in force', async (
     expect(late.status).toBe(lapsed);
   }
   expect((await commandOnce(opened.scripts, COMMUNAL_SET, { ...set, intentId: 6 })).status).toBe(dealt);
-  // The rules in force stay in force, whichever intent requests them.
+  // The rules in force do not change, whichever intent puts the same version into force again.
   expect((await commandOnce(opened.scripts, COMMUNAL_SET, { ...set, intentId: 5 })).status).toBe(dealt);
 });
 
-test('a late stop of a partner move stops no spins after readmission, and a late readmission admits no partner', async () => {
+test('a late stop of a partner move stops no spins after spins were resumed, and a late resumption resumes none', async () => {
   const store = opened.nodes.nodes.cell(CELL);
   const step = (number: bigint) => ({ partnerId: 7, number });
   const isAway = async () => (await store.isTurnedAway(7, 99)) as boolean;
@@ -102,7 +102,7 @@ test('a late stop of a partner move stops no spins after readmission, and a late
   await setAway(store, CLAIMED, { partnerId: 8, number: 1n }, 'away');
 });
 
-test('a late write or removal of a partner move changes nothing once the move has advanced', async () => {
+test('a late write or removal of a partner move changes nothing once a later step of the move was taken', async () => {
   const store = opened.nodes.nodes.cell(CELL);
   const copying = { partnerId: 7, number: 1n };
   const writer = { fence: CLAIMED.fence, step: copying };

@@ -1,6 +1,6 @@
 /**
- * Tests the life stories of ARCHITECTURE.md: every file that it names for a spin, a ticket, a round's action
- * and a request id runs when such a request is played.
+ * Tests the descriptions in ARCHITECTURE.md of how a spin, a ticket, a round's action and a request id are
+ * processed. Code in every file that a description names must be executed by such a request.
  */
 import { readFileSync } from 'node:fs';
 import { type Profiler, Session } from 'node:inspector/promises';
@@ -20,8 +20,8 @@ import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
 /**
- * Returns the files of a life in the order in which the document names them. A spin has a section, the other
- * lives have a paragraph each.
+ * Returns the files that ARCHITECTURE.md names for a kind of request, in their order. A spin has a section,
+ * and every other kind has a paragraph.
  */
 const filesOf = (life: string): string[] => {
   const page = readFileSync(join(ROOT, 'ARCHITECTURE.md'), 'utf8');
@@ -55,7 +55,9 @@ afterAll(async () => {
 const named = ({ functions }: Profiler.ScriptCoverage): boolean =>
   functions.some(({ functionName, ranges }) => functionName !== '' && ranges[0]!.count > 0);
 
-/** Returns the source files of the service with at least one function that ran during the callback. */
+/**
+ * Returns the source files of the service in which at least one function was executed during the callback.
+ */
 async function ranIn(play: () => Promise<unknown>): Promise<Set<string>> {
   await session.post('Profiler.takePreciseCoverage');
   await play();
@@ -77,10 +79,10 @@ function expectLife(life: string, ran: ReadonlySet<string>, ...operations: strin
   expect(files.filter((file) => !ran.has(file) && !lua.includes(file))).toEqual([]);
 }
 
-/** Every file of these folders that runs during a spin must be named in the document. */
+/** ARCHITECTURE.md must name every file of these folders whose code is executed by a spin. */
 const OF_A_SPIN = ['src/api/spins/', 'src/engine/cells/'];
 
-test('a spin runs every file that ARCHITECTURE.md names for it, and no unnamed file of its folders', async () => {
+test('a spin executes code of every file that ARCHITECTURE.md names for it, and of no other file in the folders of spins', async () => {
   const gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
   const request = { gameId, playerId: 'spins', wagerUsd: 0.25, requestId: 'spin' };
   const redis = rawRedis(stores.redisUrl);
@@ -95,7 +97,7 @@ test('a spin runs every file that ARCHITECTURE.md names for it, and no unnamed f
   expect(passed.filter((file) => !filesOf('A spin').includes(file))).toEqual([]);
 });
 
-test('a raffle ticket runs every file that ARCHITECTURE.md names for it', async () => {
+test('a raffle ticket executes code of every file that ARCHITECTURE.md names for it', async () => {
   const prizes = [{ prizeName: 'Car', prizeTier: 1, valueUsd: 5, count: 1 }];
   const raffle = { ticketPriceUsd: 0.5, poolSize: 10, prizes };
   const gameId = await service.api.newRaffle(partner.partnerId, 'raffle', raffle);
@@ -106,7 +108,7 @@ test('a raffle ticket runs every file that ARCHITECTURE.md names for it', async 
   expectLife('A ticket', ran, 'deal');
 });
 
-test('the action of a blackjack round runs every file that ARCHITECTURE.md names for it', async () => {
+test('the action of a blackjack round executes code of every file that ARCHITECTURE.md names for it', async () => {
   const table = await newTable(service, partner.partnerId);
   const round = await dealUntil(service, partner.key, table, 'plays', isPlaying);
   const ran = await ranIn(async () => {
@@ -115,7 +117,7 @@ test('the action of a blackjack round runs every file that ARCHITECTURE.md names
   expectLife("A round's action", ran, 'roundAct');
 });
 
-test('a retried request id runs every file that ARCHITECTURE.md names for it', async () => {
+test('a retried request id executes code of every file that ARCHITECTURE.md names for it', async () => {
   const gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
   const request = { gameId, playerId: 'repeats', wagerUsd: 0.25, requestId: 'again' };
   const redis = rawRedis(stores.redisUrl);

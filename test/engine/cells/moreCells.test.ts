@@ -60,7 +60,7 @@ const faultOf = ({ status, body }: { status: number; body: unknown }) => [
   (body as { errorCode?: string }).errorCode,
 ];
 
-test('adds cells to a spinning installation that began with one cell, and deals from the new cells at once', async () => {
+test('adds cells to an installation that began with one cell while it deals spins, and deals from the new cells at once', async () => {
   const first = await front.newPartner({ openingBalanceUsd: 1000 });
   const gameId = await front.newGame(first.key, parSheet('classic-3-reel'));
   let isOver = false;
@@ -99,7 +99,8 @@ test("an operator can choose a partner's cell, but not a draining cell, and the 
   expect((await cells()).map(({ isDraining }) => isDraining)).toEqual([false, false, true, false]);
   for (const cell of [2, 4, 256]) expect(faultOf(await create('refused', cell))).toEqual(FAULT);
   for (const cell of [0, 1]) expect((await drain(cell, true)).status).toBe(204);
-  // Only cell 3 accepts new partners, although other cells have no more partners than cell 3.
+  // Only cell 3 accepts new partners, because the other cells are being drained. They do not have more
+  // partners than cell 3.
   for (const slug of ['e', 'f', 'g']) expect((await create(slug)).body.cell).toBe(3);
   expect(faultOf(await drain(3, true))).toEqual(FAULT);
   expect(faultOf(await drain(4, true))).toEqual([404, 'KS-4215']);
@@ -123,7 +124,9 @@ interface Sent {
   readonly text: string;
 }
 
-/** Spins continuously with several clients at once and retries each spin until it is answered with 200. */
+/**
+ * Spins continuously with several clients at once and retries each spin until its response has status 200.
+ */
 function keepSpinning(key: string, games: readonly number[], name: string) {
   let isOver = false;
   const sent: Sent[] = [];
@@ -161,7 +164,7 @@ async function replaysHold(key: string, sent: readonly Sent[]): Promise<void> {
 }
 
 /** The partner has every kind of game and record that a cell can hold. */
-test("a move takes a partner's balances, blocked players, pots, raffles and open rounds along and voids no outcome", async () => {
+test('a moved partner keeps its balances, blocked players, pots, raffles and open rounds, and no outcome is voided', async () => {
   const partner = await front.newPartner({ openingBalanceUsd: 100, cell: 2, spinRateLimit: 100_000 });
   const path = `/partners/${partner.partnerId}`;
   const slot = await front.newGame(partner.key, parSheet('classic-3-reel'));
@@ -201,7 +204,8 @@ test("a move takes a partner's balances, blocked players, pots, raffles and open
     SELECT count(*)::int AS voids FROM voids WHERE game_id = ${slot}`;
   expect(given!.voids).toBe(0);
   for (let i = 0; i < 60; i++) expect((await spin(slot, `p${i % 3}`, `t-${i}`)).status).toBe(200);
-  // The audit log shows the partner before the change, including the cell that the partner left.
+  // The entry in the audit log has the partner's data before the change, including the cell that the partner
+  // left.
   for (const dealing of ['OFF', 'ON']) {
     const switched = await front.operator('PATCH', path, { dealing });
     expect([switched.status, switched.body.dealing], switched.text).toEqual([200, dealing]);
@@ -224,7 +228,7 @@ test('a partner that moves to another cell and back while it spins has no spin r
   await movePartner(front, partner.partnerId, 3);
   const before = spinning.sent.length;
   await until(() => spinning.sent.length > before + 50, 'it spins in the new cell');
-  // Request ids of spins in the old cell are bound in the new cell.
+  // Request ids that were bound in the old cell are bound in the new cell, too.
   await replaysHold(
     partner.key,
     spinning.sent.slice(0, before).filter((_, i) => i % 10 === 0),

@@ -1,6 +1,6 @@
 /**
- * Tests that the spins of a moving partner never wait for a lock: they are answered meanwhile, and the move
- * completes once the lock is released.
+ * Tests that the spins of a moving partner never wait for a database lock: they are answered while the move
+ * waits, and the move completes once the lock is released.
  */
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
@@ -14,8 +14,8 @@ import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
 /**
- * Deadline in ms. It is longer than a move may delay a partner and shorter than a statement may wait for a
- * lock.
+ * Deadline for spins, in ms. It is longer than a move may delay a partner and shorter than a statement may
+ * wait for a lock.
  */
 const SPIN_DEADLINE_MS = '5000';
 const FAILED_MOVE = 'partner move failed, will retry';
@@ -58,7 +58,8 @@ test.each([
     const holding = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
     onTestFinished(() => holding.end({ timeout: 0 }));
     await holding`BEGIN`;
-    // The move request itself takes this lock briefly, so it must be sent before the test holds the lock.
+    // The request for the move takes this lock briefly itself, so it must be sent before the test takes the
+    // lock.
     const isOfChanges = lock.includes('advisory');
     if (!isOfChanges) await holding.unsafe(lock);
     const begun = await service.operator('POST', `${path}/move`, { cell: 1 - cell });
@@ -96,8 +97,8 @@ test('a flush that closes a raffle and a partner move that needs the same locks 
   const waiting = () => sql`
     SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%FROM cells WHERE cell IN%'`;
   await until(async () => (await waiting()).length > 0, 'the switch waits for its cells');
-  // A flush that closes a raffle requests this lock while it holds the cell. In case of a deadlock Postgres
-  // would abort one of the two.
+  // A flush that closes a raffle requests this lock while it holds the lock of the cell. In case of a
+  // deadlock Postgres would abort either the flush or the move.
   await holding`SELECT pg_advisory_xact_lock(7310001)`;
   await holding`ROLLBACK`;
   const isFinished = async (): Promise<boolean> => {

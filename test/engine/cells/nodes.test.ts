@@ -16,7 +16,7 @@ import { CELL, dealOnce, GAME_ID, item } from '../../support/dealing.js';
 import { ownRedis, rawRedis } from '../../support/redis.js';
 import { until } from '../../support/wait.js';
 
-/** The tests use two Redis servers: even cells are on the first server and odd cells on the second. */
+/** The tests use two Redis servers: even cells are on the first server, and odd cells are on the second. */
 const EVEN = 0;
 const ODD = 1;
 const EPOCH = 'data:1';
@@ -105,7 +105,7 @@ test('a cell that lacks an entry which its caller has answered deals nothing', a
   const behind = { operation: 4, epoch: EPOCH, answered: answered.newest(CELL, EPOCH)! };
   await expect(dealOnce(scripts, [item()], behind)).rejects.toThrow(LacksError);
   expect(await nodes.cell(CELL).head()).toEqual(before);
-  // No spin was answered under another epoch.
+  // Under another epoch no spin was answered, so the cell deals.
   expect(answered.newest(CELL, 'data:2')).toBe(undefined);
 });
 

@@ -1,5 +1,5 @@
 /**
- * Tests the request keys that a batch writes with its entries, so that the worker need not hash each
+ * Tests the keys of request ids that a batch writes with its entries, so that the worker need not hash each
  * requestId again.
  */
 import { expect, test } from 'vitest';
@@ -11,7 +11,7 @@ import { openedCell } from './openedCell.js';
 
 const cell = openedCell();
 
-/** Returns the pairs of hash and entry that go into the runs. */
+/** Returns the pairs of hash and entry that are written to the runs. */
 function pairsOf(records: Buffer, requestKeys: Buffer): number[] {
   const transcoder = new Transcoder(() => undefined);
   transcoder.begin();
@@ -27,7 +27,7 @@ async function written(): Promise<{ records: Buffer; requestKeys: Buffer }> {
 
 test('a batch writes the keys of the request ids that it dealt, in the order of their entries', async () => {
   await cell.load(0, 1, 0, 2, 1);
-  // A spin with a forced outcome of a tester is also committed in its position.
+  // A spin whose outcome a tester has forced also has its key in the order of the entries.
   const chosen = Buffer.alloc(8);
   chosen.writeUInt16LE(2, 0);
   chosen.writeUIntLE(Date.now() + 3_600_000, 2, 6);

@@ -1,6 +1,6 @@
 /**
- * Tests reads of a partner that has moved, in a process that does not know the move yet. The data must come
- * from the new cell.
+ * Tests reads of the data of a partner that has moved, in a process that does not know of the move yet. The
+ * data must come from the new cell.
  */
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
@@ -75,7 +75,7 @@ test('reads the data of a partner that has moved from its new cell', async () =>
   expect([await player(), asked]).toEqual([2, [OLD, OLD]]);
 });
 
-test('reads a partner that moved away and back only once the catalog knows the latest move', async () => {
+test('reads the data of a partner that moved away and back only once the catalog knows of the latest move', async () => {
   await Promise.all([have(OLD, 3), away(OLD, 7)]);
   const behind = reads({ newestMove: 6 }, { cell: OLD, newestMove: 7 });
   expect([await behind.player(), behind.asked]).toEqual([3, [OLD]]);
@@ -96,7 +96,7 @@ test.each([
   [';17:3;7:3;', 7, 3, false],
   [';7:12;', 7, 3, true],
 ])(
-  'with the away field %s, partner %i with known move %i is turned away: %s',
+  'if the `away` field of a cell is %s, a request of partner %i from a front end that knows move %i is rejected: %s',
   (field, partnerId, knownMove, isAway) => {
     expect(isTurnedAway(field, partnerId, knownMove)).toBe(isAway);
   },

@@ -67,7 +67,7 @@ async function audited(): Promise<string[]> {
   return report.checks.flatMap(({ name, listed }) => listed.map(({ problem }) => `${name}: ${problem}`));
 }
 
-test("a blocked player can't spin, gets answers to earlier request ids, and can spin again once unblocked", async () => {
+test("a blocked player can't spin, gets responses to earlier request ids, and can spin again once unblocked", async () => {
   const first = await spin('alice', 'before');
   expect([first.status, await statusOf('alice')]).toEqual([200, 'ACTIVE']);
   expect(await block('alice')).toMatchObject({ status: 200, body: { playerId: 'alice', status: 'BLOCKED' } });
@@ -87,7 +87,7 @@ test("a blocked player can't spin, gets answers to earlier request ids, and can 
   expect(await audited()).toEqual([]);
 });
 
-test('refuses spins and deals of a blocked player who waits for notices of more shares than the record holds', async () => {
+test('refuses spins and deals of a blocked player with more pending shares than a player record can hold', async () => {
   const table = await newTable(service, partner.partnerId);
   const game = await service.newGame(partner.key, parSheet('classic-3-reel'));
   const tiers = [{ tierLevel: 1, tierName: 'Mini', triggerAtSpins: 10, amountUsd: '0.01' }];
@@ -105,12 +105,13 @@ test('refuses spins and deals of a blocked player who waits for notices of more 
     expect(await spin(playerId)).toMatchObject(refused);
     expect(await deal(service, partner.key, table, playerId, `after ${playerId}`)).toMatchObject(refused);
   }
-  // Earlier requests are still answered, and an open round may be finished.
+  // Repetitions of earlier requests are still answered, and an open round may be finished.
   expect((await deal(service, partner.key, table, 'owed', 'before the block')).text).toBe(dealt.text);
   const ended = await playOut(service, partner.key, dealt.body);
   expect(ended.status).toBe('SETTLED');
   expect(await statusOf('owed')).toBe('BLOCKED');
-  // Blocking and unblocking a player keeps the list of shares that the player must still be notified of.
+  // When a player is blocked or unblocked, Redis keeps the list of shares that the player has not been
+  // notified of.
   const before = await listed();
   await setStatus('owed', { status: 'ACTIVE', reason: 'it was a mistake' });
   expect([await statusOf('owed'), await listed()]).toEqual(['ACTIVE', before]);
@@ -118,7 +119,7 @@ test('refuses spins and deals of a blocked player who waits for notices of more 
   expect(await audited()).toEqual([]);
 });
 
-test("the audit log has each change of a player's status once, however often it is requested", async () => {
+test("the audit log has each change of a player's status once, however often the change is requested", async () => {
   await spin('logged');
   await block('logged');
   await block('logged');
@@ -181,7 +182,7 @@ test('a late call of a status change does not undo a newer change', async () => 
   expect(await statusOf('late')).toBe('ACTIVE');
 });
 
-test('the audit finds players whose blocked status in Redis differs from the ledger, in both directions', async () => {
+test('the audit finds players who are blocked only in Redis or only in the ledger', async () => {
   for (const playerId of ['freed', 'held']) await spin(playerId);
   await block('freed');
   const key = playersKey(0);

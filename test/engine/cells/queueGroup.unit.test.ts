@@ -8,7 +8,7 @@ const OVERLAP_MIN = 16;
 const BATCH_MAX = 40;
 const SLOTS = 3;
 
-/** Operation whose commands are never sent in these tests. */
+/** Operation for the queues, whose commands are never sent in these tests. */
 const OPERATION = {
   slots: 0,
   batchMax: BATCH_MAX,
@@ -17,7 +17,7 @@ const OPERATION = {
 } as unknown as CellOperation<CellCommand<never>, never>;
 const STATIONS = { limits: { waitingMax: 100 } } as CellStations;
 
-/** Makes a group of two queues that only record their calls. */
+/** Makes a group of two queues that do not send calls but record them. */
 function group() {
   let flushes = 0;
   const sent: string[] = [];
@@ -93,7 +93,7 @@ test('sends a full call at once as long as a slot may be free for it', () => {
   expect(its.fullFlushes).toBe(1);
 });
 
-test('sends no full call at once while the calls of several cells would be small', () => {
+test('does not send a full call at once if the calls of other cells would be small', () => {
   const its = group();
   its.made.firstTries = 1;
   its.made.changed(0, 1);

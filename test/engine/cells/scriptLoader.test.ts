@@ -25,7 +25,7 @@ describe('the loader of Lua scripts', () => {
     expect(linesOf('operation')).toEqual(['local lower = 1', 'local upper = lower', 'return upper']);
   });
 
-  test('the script loader inserts an include that one file names twice only once', () => {
+  test('the script loader inserts an include only once if a file names it twice', () => {
     write('operation', '-- include: one', '-- include: one', 'return one');
     write('include/one', 'local one = 1');
     expect(linesOf('operation')).toEqual(['local one = 1', 'return one']);
@@ -37,7 +37,7 @@ describe('the loader of Lua scripts', () => {
     expect(linesOf('operation')).toEqual(['count = count + 1', 'do', 'count = count + 1', 'end']);
   });
 
-  test('the script loader names the path to a missing include', () => {
+  test('the script loader reports the path that leads to a missing include', () => {
     write('operation', '-- include: upper');
     write('include/upper', '-- include: nowhere');
     const missing = 'operation.lua includes include/upper.lua includes include/nowhere.lua';
@@ -102,7 +102,7 @@ describe('the operations in the folder lua', () => {
     for (const name of namesIn(join(LUA, 'include'))) expect(used).toContain(`include/${name}.lua`);
   });
 
-  test('Lua scripts call Redis in only one place, which the tests can watch', () => {
+  test('Lua scripts call Redis in only one place, where the tests can monitor the calls', () => {
     const texts = [
       ...operations.map((name) => `${name}.lua`),
       ...namesIn(join(LUA, 'include')).map((name) => `include/${name}.lua`),

@@ -3,8 +3,7 @@ import { join } from 'node:path';
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { TOTALS } from '../../../src/domain/layouts.js';
-// The tests of this file run each operation with a watch on its Redis calls: a read after a write fails the
-// test.
+// The tests of this file monitor the Redis calls of each operation: a read after a write fails the test.
 import { type BatchItem, type CountItem, KIND } from '../../../src/engine/cells/batch.js';
 import { CellFiller } from '../../../src/engine/redis/cellFiller.js';
 import {
@@ -112,7 +111,7 @@ describe('the spin script (lua/deal.lua)', () => {
     ]);
   });
 
-  test('the spin script reads outcomes ahead and deals each once, across blocks of any length', async () => {
+  test('the spin script reads outcomes ahead and deals each outcome once, across blocks of any length', async () => {
     const lengths = [3, 16, 1, 40, 17, 2];
     const dealt = Array.from(
       { length: lengths.reduce((sum, length) => sum + length) },
@@ -144,12 +143,12 @@ describe('the spin script (lua/deal.lua)', () => {
     ).toEqual(dealt.map((_, index) => index));
   });
 
-  test('the spin script keeps no more outcomes ahead than a record may hold, even if spins of a batch are refused', async () => {
+  test("the spin script keeps no more outcomes ahead than a game's record may hold, even if some spins are refused", async () => {
     await load(0, ...Array.from({ length: 200 }, (_, i) => i % PAYOUTS.length));
     await run([item({ requestId: 'first' })]);
     const repeated = Array.from({ length: 60 }, () => item({ requestId: 'first' }));
-    // The first call has read 15 outcomes ahead. Each further call reads again for all spins that the batch
-    // may contain.
+    // The first call has read 15 outcomes ahead. Each further call reads as many outcomes as the batch has
+    // spins.
     for (let call = 1; call <= 16; call++) {
       expect((await run([...repeated, item()])).statuses.at(-1)).toBe(SPIN_STATUS.dealt);
       const record = (await redis.hgetBuffer(gamesKey(CELL), String(GAME_ID)))!;
@@ -158,7 +157,7 @@ describe('the spin script (lua/deal.lua)', () => {
     }
   });
 
-  test('the spin script writes an opening and each spin to the outbox, numbered, chained and exact', async () => {
+  test('the spin script writes an opening and each spin to the outbox, numbered, chained and with exact amounts', async () => {
     await load(0, 1, 2, 0);
     await run([item({ requestId: 'r1' }), item(), item({ playerId: 'bob' })]);
     const entries = await outbox();
@@ -278,7 +277,8 @@ describe('the spin script (lua/deal.lua)', () => {
     const minute = Math.floor(reply.timeMs / 60_000);
     const record = (await redis.hgetBuffer(partnersKey(CELL), '7'))!;
     expect([record.readUInt32LE(0), record.readUInt32LE(4), record.readUInt32LE(12)]).toEqual([minute, 3, 2]);
-    // A request that was counted before is dealt even if the window is full now, and is not counted again.
+    // A request that an earlier call has counted is dealt even if the window is full now, and is not counted
+    // again.
     await load(0, 1, 1);
     const counted = item({ kind: KIND.dealCounted, partner: limited, requestId: 'r' });
     const later = await run([count(KIND.countSpin), counted, counted]);
@@ -288,7 +288,7 @@ describe('the spin script (lua/deal.lua)', () => {
     if (after.readUInt32LE(0) === minute) expect(after.readUInt32LE(4)).toBe(3);
   });
 
-  test('the spin script checks balance, funding and the limit of money before it deals', async () => {
+  test('the spin script checks balance, funding and the maximum amount of money before it deals', async () => {
     await load(0, 1, 1, 1);
     const poor = { ...partner, partnerId: 8, balanceMode: 'enforce' as const, openingBalanceMicros: 249_999 };
     const bare = { ...partner, partnerId: 9, fundingMicros: 2_499_999 };
@@ -302,7 +302,7 @@ describe('the spin script (lua/deal.lua)', () => {
     expect(readGame((await redis.hgetBuffer(gamesKey(CELL), String(GAME_ID)))!).nextIndex).toBe(0);
   });
 
-  test('the spin script changes nothing in a cell of another epoch', async () => {
+  test('the spin script changes nothing in a cell that has another epoch', async () => {
     await load(0, 1);
     const before = await everything();
     await expect(run([item()], { epoch: '2' })).rejects.toThrow(EpochError);
@@ -414,7 +414,7 @@ describe("writes of a cell's owner", () => {
     expect(await redis.exists(key)).toBe(0);
   });
 
-  test('a claim goes only to the server run that was checked, and otherwise nowhere', async () => {
+  test('a claim is made only on the server run that was checked, and otherwise fails', async () => {
     await expect(cell().claim({ ...owner(1n), serverId: 'another' })).rejects.toThrow(NotSentError);
     expect(await redis.hexists(cellKey(CELL), 'fence')).toBe(0);
   });
@@ -439,8 +439,8 @@ describe("writes of a cell's owner", () => {
   });
 });
 
-describe('the watch of this file on the calls of Lua operations', () => {
-  test('the watch on Lua operations finds a read after a write', async () => {
+describe('the monitor of this file for the Redis calls of Lua operations', () => {
+  test('the monitor of Lua operations finds a read after a write', async () => {
     const dir = watchedLua();
     writeFileSync(
       join(dir, 'countFailure.lua'),

@@ -1,6 +1,6 @@
 /**
- * Tests the segments of a cell's request ids in Redis: which ids bind, and which callers are refused after a
- * release.
+ * Tests the segments of a cell's request ids in Redis: which ids are bound, and which callers are refused
+ * after a release.
  */
 import { describe, expect, test } from 'vitest';
 import { cellKey } from '../../../src/engine/redis/keys.js';
@@ -30,7 +30,7 @@ describe('request ids that are released from Redis', () => {
     return bytes;
   };
 
-  test('every held segment binds its request ids, and a caller whose filters lack released ids is refused', async () => {
+  test('request ids in each segment of Redis stay bound, and a caller whose filters lack released ids is refused', async () => {
     await cell().claim({ fence: 1n });
     await opened.load(0, ...Array.from({ length: 12 }, () => 0));
     await opened.run([item({ requestId: 'oldest' })]);
@@ -38,7 +38,7 @@ describe('request ids that are released from Redis', () => {
     await opened.run([item({ requestId: 'middle' })]);
     const both = await closeSegment(opened.nodes.nodes, owner, await segmentsNow());
     expect(both.closed).toHaveLength(2);
-    // Closing a segment from an outdated view leaves the segments unchanged.
+    // A caller that read the segments before their last change can't close a segment.
     expect((await closeSegment(opened.nodes.nodes, owner, oldest)).bytes).toEqual(both.bytes);
     const repeated = [
       item({ requestId: 'oldest' }),
@@ -66,7 +66,7 @@ describe('request ids that are released from Redis', () => {
     expect((await opened.run([item()])).statuses).toEqual([dealt]);
   });
 
-  test('an empty segment ends where the previous one ended, and the release watermark never goes back', async () => {
+  test('an empty segment ends where the previous one ended, and the watermark of released ids never goes back', async () => {
     await cell().claim({ fence: 1n });
     await opened.load(0, 0);
     expect((await closeSegment(opened.nodes.nodes, owner, await segmentsNow())).closed).toEqual([0n]);
@@ -88,8 +88,8 @@ describe('request ids that are released from Redis', () => {
     await expect(closeSegment(opened.nodes.nodes, owner, await segmentsNow())).rejects.toThrow(OutrunError);
     await opened.redis.hdel(cellKey(CELL), 'segments');
     await expect(opened.run([item()])).rejects.toThrow(EpochError);
-    // Token and segments must both carry the name of the segments. If only one of them does, the call is
-    // refused.
+    // The token and the field `segments` must both contain the name of the segments. If only one of them
+    // does, the call is refused.
     await opened.redis.hset(cellKey(CELL), openedAt(`1:${opened.nodes.node.serverId}`));
     await expect(opened.run([item()])).rejects.toThrow(EpochError);
   });

@@ -7,12 +7,12 @@ import { closedName, mayLack } from '../../../src/engine/redis/serverIdentity.js
 import { CELLS, pinnedName, SLOTS, slotOfCell, slotOfTag } from '../../../src/engine/redis/slots.js';
 
 test('computes the same hash slot for a tag as Redis', () => {
-  // The expected values are those of CLUSTER KEYSLOT for 123456789 and user1000.
+  // The expected values are those that CLUSTER KEYSLOT returns for 123456789 and user1000.
   expect(slotOfTag('123456789')).toBe(0x31c3);
   expect(slotOfTag('user1000')).toBe(3443);
 });
 
-test('the keys of a cell carry a hash tag of its slot, and the cell can be read from the key', () => {
+test("the keys of a cell have a hash tag of its slot, and the cell's number can be parsed from a key", () => {
   for (let cell = 0; cell < CELLS; cell++) {
     const tag = /\{(.*)\}/.exec(cellKey(pinnedName(cell)))![1]!;
     expect(slotOfTag(tag)).toBe(slotOfCell(cell));
@@ -27,11 +27,14 @@ test.each([
   [16, 3, [5, 6]],
   [16, 2, [8]],
   [20, 3, [6, 8]],
-])('%i cells on %i nodes with equal slot ranges are spread as %j cells per node', (cells, nodes, counts) => {
-  const held = Array.from({ length: nodes }, () => 0);
-  for (let cell = 0; cell < cells; cell++) held[Math.floor((slotOfCell(cell) * nodes) / SLOTS)]!++;
-  expect([...new Set(held)].sort((a, b) => a - b)).toEqual(counts);
-});
+])(
+  '%i cells on %i nodes with equal slot ranges are distributed as %j cells per node',
+  (cells, nodes, counts) => {
+    const held = Array.from({ length: nodes }, () => 0);
+    for (let cell = 0; cell < cells; cell++) held[Math.floor((slotOfCell(cell) * nodes) / SLOTS)]!++;
+    expect([...new Set(held)].sort((a, b) => a - b)).toEqual(counts);
+  },
+);
 
 test('reads the primaries, their slots and their replicas from a reply to CLUSTER NODES', () => {
   const text = [
@@ -59,7 +62,7 @@ test('reads the primaries, their slots and their replicas from a reply to CLUSTE
   ]);
   expect(self?.nodeId).toBe('bbb');
   expect([...nodeIds]).toEqual(['aaa', 'bbb', 'ccc', 'ddd', 'eee', 'fff']);
-  // The list includes the replica that is down, because it may come back and take over.
+  // The list includes the replica that is down, because it may come back and be promoted.
   expect(replicas).toEqual(['10.0.0.5:7004', '10.0.0.6:7005']);
 });
 
@@ -68,19 +71,19 @@ test('a server may lack acknowledged entries after a takeover by another server,
   expect(mayLack(before, before)).toBe(false);
   // The server restarted from its own append-only file.
   expect(mayLack(before, 'run2.repl2.nodeA.1')).toBe(false);
-  // The process is the same, but its first replica joined or it took over a slot.
+  // The process is the same, but its first replica has joined, or it has taken over a slot.
   expect(mayLack(before, 'run1.repl2.nodeA.1')).toBe(false);
   expect(mayLack(before, 'run1.repl1.nodeA.4')).toBe(false);
   // A replica was promoted to primary, so the server may lack acknowledged entries.
   expect(mayLack(before, 'run9.repl2.nodeB.2')).toBe(true);
-  // Another server took over and the first took over again, without or with a restart of the first in
+  // Another server was promoted and later the first server again, with or without a restart of the first in
   // between.
   expect(mayLack(before, 'run1.repl3.nodeA.3')).toBe(true);
   expect(mayLack(before, 'run2.repl3.nodeA.3')).toBe(true);
-  // The name was closed, so no spin was dealt from the server in the meantime.
+  // The cell was closed under this server id, so no spin was dealt from the server in the meantime.
   expect(mayLack(closedName(before), 'run2.repl2.nodeA.1')).toBe(false);
   expect(mayLack(closedName(before), 'run9.repl2.nodeB.2')).toBe(true);
-  // A single server without a cluster can only restart from its own append-only file.
+  // A server without a cluster can only restart from its own append-only file.
   expect(mayLack('run1', 'run2')).toBe(false);
   expect(closedName('run1')).toBe('none');
 });

@@ -7,7 +7,7 @@ import { openedCell } from './openedCell.js';
 
 const opened = openedCell();
 
-test('the refusal of a sold-out raffle precedes checks of wager and player and follows all other denials', async () => {
+test('a sold-out raffle is refused before wager and player are checked, and after all other denials', async () => {
   const raffle = { ...game, poolSize: 1 };
   const ticket = (more: Partial<SpinItem> = {}) => item({ game: raffle, playerId: 'bob', ...more });
   await opened.load(0, 1);

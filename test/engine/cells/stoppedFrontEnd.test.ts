@@ -1,6 +1,6 @@
 /**
- * Tests a front end that was paused while a partner moved to another cell and back. Its catalog names the
- * right cell again, but is outdated.
+ * Tests a front end that was paused while a partner moved to another cell and back. Its catalog has the right
+ * cell, but not the latest move.
  */
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
@@ -37,8 +37,8 @@ afterAll(async () => {
 
 const REQUESTS = 8;
 /**
- * Error codes that a front end may return for an earlier request instead of its answer: unknown for now, or
- * unavailable.
+ * Error codes that a front end may return for an earlier request instead of the response: the result is
+ * unknown for now, or the service is unavailable.
  */
 const NOT_DONE_AGAIN = ['KS-4110', 'KS-5002'];
 
@@ -61,7 +61,7 @@ test.each([
   ['', false],
   [', nor after the cell was rebuilt', true],
 ])(
-  'a front end that was stopped does not repeat a request that was carried out in the other cell meanwhile%s',
+  'a front end that was paused does not deal a request again that was dealt in the other cell meanwhile%s',
   async (_when, isRebuilt) => {
     const { client } = service;
     const partner = await client.newPartner({ openingBalanceUsd: 1000, cell: 0 });

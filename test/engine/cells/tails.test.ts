@@ -1,6 +1,4 @@
-/**
- * Tests the tail of a reply, which follows its CORE. The tail is bound, replayed and stored at any length.
- */
+/** Tests the tail of a reply, which follows its CORE. Tails of any length are bound, replayed and stored. */
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -31,7 +29,7 @@ import { openedCell } from './openedCell.js';
 
 const opened = openedCell();
 
-/** Player flags without a meaning, longer than today's flags. */
+/** Flags of a player's record, without a meaning and longer than the flags that exist today. */
 const TAIL = Buffer.from('\x80 and more', 'latin1');
 
 const boundOf = async (playerId: string): Promise<Buffer> => {
@@ -40,7 +38,7 @@ const boundOf = async (playerId: string): Promise<Buffer> => {
   return values.find((value) => value.includes(playerId))!;
 };
 
-/** Runs scripts whose spins have a tail of `length` characters that states the outcome's index. */
+/** Runs scripts that give each spin a tail of `length` characters, which contains the outcome's index. */
 async function withTails<T>(length: number, use: () => Promise<T>): Promise<T> {
   const dir = watchedLua();
   const file = join(dir, 'include', 'dealSpin.lua');
@@ -72,7 +70,7 @@ test.each([9, 1000, 60_000])(
     });
     expect(first.statuses).toEqual([SPIN_STATUS.dealt, SPIN_STATUS.replay, SPIN_STATUS.dealt]);
     expect(first.tails).toEqual([tail(0, length), tail(0, length), tail(1, length)]);
-    // Today's operation repeats bound tails as well, and gives its own spins no tail.
+    // The current operation also repeats bound tails, but gives its own spins no tail.
     const later = await opened.run(
       [item(), item({ requestId: 'a' }), item({ requestId: 'a', playerId: 'bob' })],
       {
@@ -86,7 +84,7 @@ test.each([9, 1000, 60_000])(
   },
 );
 
-test('a reply without a tail is not a byte longer', async () => {
+test('a reply without a tail has no additional byte', async () => {
   await opened.load(0, 1);
   const { buffer, tails } = await opened.run([item({ requestId: 'a' })]);
   expect(buffer.length).toBe(6 + 8 + 1 + CORE.bytes);
@@ -123,10 +121,10 @@ const RULES: CommunalRules = {
   onShortBudget: 'SKIP',
 };
 const BUDGET_MICROS = 10_000_000;
-/** Highest balance that has room for the largest share, in micro-USD. */
+/** Highest balance to which the largest share can still be added, in micro-USD. */
 const ROOM_MICROS = 9e15 - 1e12;
 
-/** Writes a player in the form of a rebuild, with shares that wait for notification. */
+/** Writes a player as a rebuild does, with pending shares. */
 async function newPlayer(playerId: string, balanceMicros: number, waitingShares: number): Promise<void> {
   const name = `${partner.partnerId}:${playerId}`;
   const shares = Array.from({ length: waitingShares }, (_, i) =>
@@ -156,7 +154,7 @@ async function sharesPaid(): Promise<string[][]> {
     .map((shares) => shares.map(({ playerId, creditMicros }) => `${playerId} ${creditMicros}`));
 }
 
-test('a community skips players with 10,000 waiting shares or a full balance, and pays all to the others', async () => {
+test('a community skips players with 10,000 pending shares or a full balance, and pays the whole amount to the others', async () => {
   await opened.load(0, ...new Array<number>(20).fill(0));
   const state = { version: 1, remembersPlayers: true, progress: 4, budgetMicros: BUDGET_MICROS };
   const pot = Buffer.concat([writeState(state), writeRules(partner.partnerId, RULES)]);
@@ -179,8 +177,8 @@ test('a community skips players with 10,000 waiting shares or a full balance, an
   await spun('rich', 'roomy', 'low', 'alice');
   expect(await sharesPaid()).toEqual([['alice 400001', 'low 200001', 'roomy 200001', 'almost 200000']]);
 
-  // A player who was notified of one share has room for another. A player with 10,000 waiting shares has
-  // none, and neither does a player whose balance grew beyond the limit.
+  // A player who was notified of one share can get another share. A player with 10,000 pending shares can't,
+  // nor can a player whose balance has grown beyond the limit.
   for (let i = 0; i < 8; i++) await spun('alice');
   await spun('full');
   await spun('alice');

@@ -1,4 +1,7 @@
-/** Tests that the partners of a cell take turns and that none of them can fill the room of the others. */
+/**
+ * Tests that the partners of a cell take turns and that no partner can use up the space of the others in the
+ * waiting list.
+ */
 import { expect, test } from 'vitest';
 import { WaitingList } from '../../../src/engine/cells/waitingList.js';
 
@@ -26,7 +29,7 @@ const ascends = (commands: readonly Command[], partner: number): boolean =>
     .filter((each) => each.partner === partner)
     .every(({ number }, i, all) => i === 0 || number > all[i - 1]!.number);
 
-test('a partner with few waiting spins waits for at most one call, however many another partner has waiting', () => {
+test('a partner with few waiting spins waits for at most one call, however many spins of another partner wait', () => {
   const list = newList();
   fill(list, 1, 900);
   fill(list, 2, 40);
@@ -38,7 +41,7 @@ test('a partner with few waiting spins waits for at most one call, however many 
   expect(list.length).toBe(840);
 });
 
-test('partners with many waiting spins get the same share of each call and of all calls', () => {
+test('partners with many waiting spins have equal parts of each call and of all calls', () => {
   const list = newList();
   for (const partner of [1, 2, 3]) fill(list, partner, 300);
   const taken: Command[] = [];
@@ -49,21 +52,21 @@ test('partners with many waiting spins get the same share of each call and of al
   }
 });
 
-test('with more partners than one call takes, each is served once before any is served twice', () => {
+test('if there are more partners than spins in a call, each partner is served once before any is served twice', () => {
   const list = newList();
   for (let partner = 0; partner < 2 * BATCH; partner++) fill(list, partner, 2);
   const served = [...list.take(BATCH), ...list.take(BATCH)].map(({ partner }) => partner);
   expect(new Set(served).size).toBe(2 * BATCH);
 });
 
-test('when the waiting list is full, the partner with the most spins loses some and no other is refused', () => {
+test('when the waiting list is full, the partner with the most spins loses some and no other partner is refused', () => {
   const list = newList();
   expect(fill(list, 1, 1200)).toHaveLength(200);
   const refused = fill(list, 2, 200);
   expect(countOf(refused, 2)).toBe(0);
   expect(countOf(refused, 1)).toBe(200);
   expect(list.length).toBe(MAX);
-  // Neither of the two partners may have more than half of the room in the waiting list.
+  // Neither of the two partners may have more than half of the waiting list.
   expect(countOf(fill(list, 2, 1000), 1)).toBeGreaterThanOrEqual(299);
   const all: Command[] = [];
   while (list.length > 0) all.push(...list.take(BATCH));
@@ -72,7 +75,7 @@ test('when the waiting list is full, the partner with the most spins loses some 
   expect(new Set(all).size).toBe(MAX);
 });
 
-test('a call takes all waiting spins if they fit, without losing or repeating any', () => {
+test('a call takes all waiting spins if they fit, without losing or repeating any spin', () => {
   const list = newList();
   for (const partner of [1, 2]) fill(list, partner, 50);
   expect(list.take(BATCH)).toHaveLength(BATCH);

@@ -1,7 +1,7 @@
 /**
  * Runs the whole service on one Redis Cluster of three primaries and three replicas. All tests share the
- * cluster because its start takes longest. Failures of nodes are in failovers.ts, acknowledgement in
- * replicas.ts and moving partners in moves.ts.
+ * cluster, because starting it takes most of the time. The tests of failures are in failovers.ts, those of
+ * acknowledgement in replicas.ts and those of moving partners in moves.ts.
  */
 import { mkdtemp, readFile, realpath, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -33,7 +33,7 @@ beforeAll(async () => {
 afterEach(() => stage.endPlayers());
 afterAll(() => cleanup.run());
 
-test('a start with --cluster serves on six Redis servers of its own, which stop with it', async () => {
+test('a start with --cluster also starts six Redis servers, which stop with the service', async () => {
   const dataDir = await realpath(await mkdtemp(join(await storesParent(), 'spindle-embedded-')));
   cleanup.add(() => rm(dataDir, { recursive: true, force: true, maxRetries: 5 }));
   const { REDIS_URL: _, ...env } = environment({
@@ -98,6 +98,6 @@ test('the service runs over TLS with the documented Redis permissions, and no co
     const clients = await stage.cluster.ask(server, 'CLIENT', 'LIST');
     if (clients.includes(`user=${REDIS_USER.name} `)) encrypted.add(server.url);
   }
-  // All three primaries must have TLS connections.
+  // The service must be connected to all three primaries over TLS.
   expect(encrypted.size).toBeGreaterThanOrEqual(3);
 });

@@ -6,7 +6,7 @@ import { allIsBooked, wereRepaired } from '../../support/failover.js';
 import { until } from '../../support/wait.js';
 import { cellsOf, type Seat, type Stage, spin } from './stage.js';
 
-/** Tests the loss of data or of a server. */
+/** Tests the service when a server loses its data or is killed. */
 export function lossTests(open: () => Stage): void {
   test('a cluster node that lost its data is rebuilt while the other nodes keep dealing', async () => {
     const stage = open();
@@ -42,11 +42,11 @@ export function lossTests(open: () => Stage): void {
     await stage.isDealing(own, 'promoted');
     const { spun, others: failed } = await lasting.end();
     const codes = failed.map(({ body }) => String(body.errorCode));
-    // These codes mean, in this order: nothing was done, it may have been done, or the queue is not
-    // replenished yet.
+    // These codes mean, in this order: nothing was done, the request may have been executed, or the queue is
+    // not replenished yet.
     expect(codes.filter((code) => !['KS-5002', 'KS-4110', 'KS-4203'].includes(code))).toEqual([]);
     expect(codes.length).toBeGreaterThan(0);
-    // The newest of these request ids were in no run yet when the primary was killed.
+    // When the primary was killed, the newest of these request ids were not yet in a run.
     await stage.replaysHold([...requestIds, ...spun]);
     expect((await elsewhere.end()).others).toEqual([]);
     await old.start();
@@ -55,9 +55,9 @@ export function lossTests(open: () => Stage): void {
   });
 }
 
-/** Tests an orderly takeover by a replica, and a takeover by a replica that lags behind. */
+/** Tests the promotion of a replica, both in an orderly failover and when the replica lags behind. */
 export function takeOverTests(open: () => Stage): void {
-  test('an orderly takeover by a replica loses no answered spin', async () => {
+  test('an orderly failover to a replica loses no answered spin', async () => {
     const stage = open();
     const slot = slotOfCell(1);
     const [own] = await stage.seatsOf(slot);
@@ -73,14 +73,14 @@ export function takeOverTests(open: () => Stage): void {
     await wereRepaired(stage.sql, cellsOf(own));
   });
 
-  test('a replica that lags behind the ledger is repaired from the ledger when it takes over', async () => {
+  test('a replica that lags behind the ledger is repaired from the ledger when it is promoted', async () => {
     const stage = open();
     const slot = slotOfCell(2);
     const [own] = await stage.seatsOf(slot);
     const primary = (await stage.cluster.primaryOf(slot))!;
     const replica = await stage.cluster.replicaOf(primary);
     await replica.freeze();
-    // The connection is cut because data in the socket buffer would still reach the replica.
+    // The connection is cut, because the data in the socket buffer would otherwise still reach the replica.
     await stage.cluster.ask(primary, 'CLIENT', 'KILL', 'TYPE', 'replica');
     const spun = await stage.spinAll(stage.service, own, 'lacking', 12);
     const [{ partner }] = own as [Seat];

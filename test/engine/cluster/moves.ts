@@ -23,8 +23,8 @@ export function moveTests(open: () => Stage): void {
       await isSpinning(`in cell ${cell}`);
     }
     const { spun, others: failed } = await playing.end();
-    // The tests in test/engine/cells check that a move refuses no spin. Here a move may be slow, but its
-    // answers must be correct.
+    // The tests in test/engine/cells check that no spin is refused during a move. Here a move may be slow,
+    // but the responses must be correct.
     const codes = failed.map(({ body }) => String(body.errorCode));
     expect(codes.filter((code) => !['KS-5002', 'KS-4110', 'KS-4203'].includes(code))).toEqual([]);
     await stage.replaysHold(spun);

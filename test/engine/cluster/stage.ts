@@ -1,6 +1,6 @@
 /**
- * Sets up a service on a Redis Cluster with one partner in each cell for the tests of this folder, and spins
- * there.
+ * Starts a service on a Redis Cluster with one partner in each cell, for the tests of this folder, and sends
+ * spins to it.
  */
 import { join } from 'node:path';
 import postgres from 'postgres';
@@ -43,14 +43,16 @@ interface StageParts {
   readonly cluster: TestCluster;
   readonly stores: StoreUrls;
   readonly sql: postgres.Sql<{ bigint: bigint }>;
-  /** A front end and worker that answers once Redis has a spin. */
+  /**
+   * Process that is both front end and worker, and that answers a spin as soon as Redis has it (ACK=redis).
+   */
   readonly service: Service;
   /**
-   * A front end that answers once the ledger has a spin, so its answers are never lost. If openssl is
-   * installed it connects over TLS with minimal permissions.
+   * Front end that answers a spin only once the ledger has it, so that no answered spin is lost. If openssl
+   * is installed, the front end connects over TLS with minimal permissions.
    */
   readonly careful: Service;
-  /** One partner and one game in each cell. */
+  /** The partners and games that the tests use: one partner with one game in each cell. */
   readonly seats: readonly Seat[];
 }
 
@@ -89,7 +91,7 @@ export class Stage implements StageParts {
     const stores = { redisUrl: cluster.url, databaseUrl };
     const sql = postgres(databaseUrl, { max: 2, types: { bigint: postgres.BigInt }, onnotice: () => {} });
     cleanup.add(() => sql.end());
-    // Redis holds request ids for only two seconds, so all tests span several releases.
+    // Redis holds request ids for only two seconds, so that all tests span several releases.
     const settings = { CELLS: String(CELLS), SPIN_DEADLINE_MS: '10000', REQUEST_ID_WINDOW_S: '2' };
     const service = await startService(stores, settings);
     cleanup.add(() => service.stop());
@@ -127,7 +129,8 @@ export class Stage implements StageParts {
   }
 
   /**
-   * Waits until Redis has released every request id that the cells have dealt by now to the runs in Postgres.
+   * Waits until Redis has released all request ids that were dealt in the cells so far. They are then in the
+   * runs in Postgres.
    */
   async areReleased(where: readonly Seat[]): Promise<void> {
     const { nodes, close } = await openNodes(this.stores.redisUrl);
@@ -162,9 +165,10 @@ export class Stage implements StageParts {
   }
 
   /**
-   * Keeps spinning until it is stopped.
-   * @param restMs pause after each spin, in ms. More spins make the later check of their replays slower.
-   * @returns an object whose end function stops the spins and returns the answers by status
+   * Sends spins until it is stopped.
+   * @param restMs pause after each spin, in ms. With more spins, the later check of their replays takes
+   * longer.
+   * @returns an object whose end function stops the spins and returns the responses by status
    */
   keepSpinning(from: Service, where: readonly Seat[], name: string, restMs = 0) {
     let isEnded = false;
@@ -182,7 +186,7 @@ export class Stage implements StageParts {
           if (restMs > 0) await pause(restMs);
         } else {
           others.push(answer);
-          // The pause keeps immediate refusals from taking processor time away from other requests.
+          // Without the pause, immediate refusals would take processor time away from other requests.
           await pause(50);
         }
       }
@@ -197,7 +201,10 @@ export class Stage implements StageParts {
     };
   }
 
-  /** Returns the seats of the node that serves a slot, and the seats of all other nodes. */
+  /**
+   * Returns the partners and games in the cells of the node that serves a slot, and those in the cells of all
+   * other nodes.
+   */
   async seatsOf(slot: number): Promise<[own: Seat[], others: Seat[]]> {
     const server = await this.cluster.primaryOf(slot);
     const own: Seat[] = [];
@@ -213,7 +220,7 @@ export class Stage implements StageParts {
 }
 
 /**
- * Returns settings for a second port of each server with TLS, and for the user that docs/production.md
+ * Returns the settings of each server for a second port with TLS, and for the user that docs/production.md
  * describes.
  */
 async function tlsSettings(cleanup: Cleanup) {

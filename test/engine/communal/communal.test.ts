@@ -24,7 +24,7 @@ import { parSheet } from '../../support/sheets.js';
 import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
-/** Number of spins. `npm run test:scale` has 100,000. */
+/** Number of spins. `npm run test:scale` sends 100,000. */
 const SPINS = IS_WHOLE ? 100_000 : 1000;
 const CONNECTIONS = 64;
 const PLAYERS = ['a', 'b', 'c', 'd'];
@@ -93,8 +93,8 @@ async function remembered(cell: number, gameId: number): Promise<Map<string, num
 }
 
 /**
- * Plays all spins and sends each request three times. @returns the notifications of each event, and payouts −
- * wagers of each player
+ * Sends all spins, each of them three times.
+ * @returns the notifications of each event, and for each player the payouts minus the wagers
  */
 async function playAll(gameId: number) {
   const told = new Map<string, { bonus: Bonus; playerId: string }[]>();
@@ -234,7 +234,7 @@ test('after a wipe of Redis, a communal progressive keeps progress, budget, rece
 
 test('notifies an absent player of every share of a communal progressive, oldest first, also after a wipe of Redis', async () => {
   const gameId = await newGame();
-  // Spins of a game without a communal progressive also notify of shares.
+  // Spins of a game without a communal progressive also notify their player of shares.
   const other = await newGame();
   const tiers = [{ tierLevel: 1, tierName: 'Mini', triggerAtSpins: 10, amountUsd: '0.01' }];
   await setUp(service, gameId, { ...RULES, tiers });
@@ -274,7 +274,7 @@ test('notifies an absent player of every share of a communal progressive, oldest
   const inOrder = tellers.map((row) => row.told_by as bigint | null);
   expect(inOrder).toEqual([...inOrder].sort((a, b) => (a! < b! ? -1 : 1)));
   expect(inOrder).not.toContain(null);
-  // The list of a player's spins leaves out the many shares between the spins.
+  // Pages of a player's spins leave out the many shares between the spins.
   const spins = [...first!.body.spins, ...second!.body.spins];
   const [{ count }] = (await sql`
     SELECT count(*)::int AS count FROM ledger WHERE player_id = ${away} AND kind = 1`) as never as [
@@ -287,7 +287,7 @@ test('notifies an absent player of every share of a communal progressive, oldest
   expect(await auditFindings(stores)).toEqual([]);
 });
 
-test('deals all spins when the budget of a communal progressive runs out', async () => {
+test('deals all spins even when the budget of a communal progressive runs out', async () => {
   for (const onShortBudget of ['SKIP', 'PAY_REMAINING']) {
     const gameId = await newGame();
     const tiers = [{ tierLevel: 1, tierName: 'Mini', triggerAtSpins: 10, amountUsd: '3.00' }];

@@ -1,5 +1,5 @@
 /**
- * Tests the endpoints of communal progressives: their answers, all their error codes, and the order of the
+ * Tests the endpoints of communal progressives: their responses, all their error codes, and the order of the
  * checks.
  */
 import postgres from 'postgres';
@@ -93,7 +93,7 @@ test('refuses communal rules with the error of their first fault and changes not
   expect(code(await service.operator('GET', `/games/${gameId}/communal`))).toBe('404 KS-4601');
 });
 
-test('answers KS-4601 for a game without communal rules, after the checks of game and body', async () => {
+test('returns KS-4601 for a game without communal rules, after the checks of game and body', async () => {
   expect(code(await service.operator('GET', '/games/999999/communal'))).toBe('404 KS-4201');
   expect(code(await service.operator('GET', `/games/${gameId}/communal/events`))).toBe('404 KS-4601');
   expect(code(await fund({}))).toBe('400 KS-4102');
@@ -107,7 +107,7 @@ test('answers KS-4601 for a game without communal rules, after the checks of gam
   expect(code(await partnerGet('/players/nobody/community-bonuses'))).toBe('404 KS-4204');
 });
 
-test('shows communal rules, status and return to partners, but the exact counter only to operators', async () => {
+test('returns communal rules, status and return to partners, but the exact counter only to operators', async () => {
   const disabled = await put({ ...RULES, enabled: false });
   expect(disabled.body).toMatchObject({
     version: 1,
@@ -124,7 +124,8 @@ test('shows communal rules, status and return to partners, but the exact counter
   expect(code(await partnerGet(`/games/${gameId}/communal/progress`))).toBe('409 KS-4602');
   const enabled = await put(RULES);
   expect(enabled.body).toMatchObject({ version: 2, status: 'EXHAUSTED' });
-  // 1,000 spins on 250 USD of wagers fire the first tier 16 times, the second 3 times and the third once.
+  // 1,000 spins, with wagers of 250 USD in total, fire the first tier 16 times, the second 3 times and the
+  // third once.
   expect(enabled.body.bonusRtp).toBeCloseTo((16 * 5 + 3 * 20.000001 + 100) / 250, 9);
   expect(code(await partnerGet(`/games/${gameId}/communal/progress`))).toBe('409 KS-4603');
   for (let i = 0; i < 9; i++) await spin(service, partner, gameId, 'p');
@@ -150,7 +151,7 @@ test('shows communal rules, status and return to partners, but the exact counter
   expect(log.body.entries.map(({ action }) => action)).toContain('communal.set');
 });
 
-test('funds a communal pot once for each requestId, and never below zero', async () => {
+test('funds a communal pot once for each requestId, and refuses a funding that would make the pot negative', async () => {
   const id = await service.newGame(partner.key, parSheet('classic-3-reel'));
   await setUp(service, id, RULES, '10.00');
   const body = { amountUsd: '2.500001', reason: 'more', requestId: 'once' };
@@ -167,7 +168,7 @@ test('funds a communal pot once for each requestId, and never below zero', async
   expect((await fund(body, id)).body).toMatchObject({ budgetUsd: '12.500001' });
 });
 
-test('answers KS-4606 if Redis does not confirm a change of communal rules, and accepts a retry', async () => {
+test('returns KS-4606 if Redis does not confirm a change of communal rules, and accepts a retry', async () => {
   const id = await service.newGame(partner.key, parSheet('classic-3-reel'));
   const [{ cell }] =
     (await sql`SELECT cell FROM partners WHERE partner_id = ${partner.partnerId}`) as never as [

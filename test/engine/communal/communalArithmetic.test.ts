@@ -1,6 +1,6 @@
 /**
- * Tests the arithmetic of a communal event with the script's own functions: which tier fires, what a budget
- * pays, and how an amount is divided.
+ * Tests the arithmetic of a communal event by calling the script's own functions: which tier fires, what a
+ * budget pays, and how an amount is divided.
  */
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -29,8 +29,8 @@ beforeAll(async () => {
 afterAll(() => cleanup.run());
 
 /**
- * Evaluates a Lua expression that uses the operations' functions for each list of arguments. Numbers are
- * returned as text because Redis would truncate them.
+ * Evaluates a Lua expression for each list of arguments. The expression can use the functions of lua/include.
+ * Numbers are returned as text because Redis would truncate them.
  */
 async function ofScript(body: string, calls: readonly (readonly (string | number)[])[]): Promise<string[][]> {
   const lines = [
@@ -50,7 +50,7 @@ async function ofScript(body: string, calls: readonly (readonly (string | number
   return (await redis.eval(source, 0, ...calls.map((call) => JSON.stringify(call)))) as string[][];
 }
 
-test('a split of a communal amount distributes all of it, evenly to the micro-USD', async () => {
+test('the split of a communal amount distributes all of it, in shares that differ by at most one micro-USD', async () => {
   const calls = fc.sample(
     fc.tuple(
       fc.integer({ min: 1, max: TIER_AMOUNT_MAX_MICROS }),

@@ -83,8 +83,8 @@ async function stopWorker(): Promise<void> {
 }
 
 /**
- * Starts a worker that kills itself at the given step, optionally kills another process, and starts a new
- * worker.
+ * Starts a worker that kills itself at the given step. Then kills another process, if one is given, and
+ * starts a new worker.
  */
 async function killWorkerAt(
   step: Failpoint,
@@ -113,8 +113,8 @@ const allBooked = () =>
 const of = (kind: string): Failpoint[] => FAILPOINTS.filter((step) => step.startsWith(`${kind}.`));
 const FLUSH: readonly Failpoint[] = IS_WHOLE ? of('flush') : ['flush.communal-booked', 'flush.committed'];
 /**
- * Failpoints of a recovery. They include the steps of a block, because a rebuilt cell has no blocks and makes
- * its first block next.
+ * Failpoints of a recovery. They include the failpoints of making a block, because a rebuilt cell has no
+ * blocks and makes its first block next.
  */
 const RECOVERY: readonly Failpoint[] = IS_WHOLE ? [...of('recovery'), ...of('block')] : ['recovery.communal'];
 
@@ -130,7 +130,7 @@ async function killRedis(): Promise<void> {
 /** Processes to kill in addition to the worker. */
 const KILLED_ALSO = IS_WHOLE ? [undefined, killFront, killRedis] : [undefined];
 
-/** Checks payouts and notifications by the answers and by the ledger. */
+/** Checks that the payouts and notifications in the responses agree with those in the ledger. */
 async function isExact(): Promise<void> {
   await allBooked();
   const pot = await client().operator<{ progress: number; budgetUsd: string; paidUsd: string }>(
@@ -153,14 +153,14 @@ async function isExact(): Promise<void> {
 }
 
 test(
-  'pays each communal share and notifies its player once, whichever process is killed, and replays repeat it',
+  'pays each communal share and notifies its player once, whichever process is killed, and replays repeat the notice',
   async () => {
     await play(25);
     for (const killAlso of KILLED_ALSO) {
       for (const step of FLUSH) await killWorkerAt(step, () => play(25), killAlso);
       for (const step of RECOVERY) {
-        // Shares are waiting for notification at this point. A worker that still ran could rebuild the cell
-        // before the worker that is to be killed.
+        // At this point some shares are pending. The old worker must have stopped, because it could rebuild
+        // the cell before the worker that is to be killed.
         await allBooked();
         await stopWorker();
         await redis.flushdb();
@@ -172,7 +172,7 @@ test(
     await until(() => answered.size > played - 50, 'some are answered');
     await killFront();
     await underWay;
-    // Kills Redis with spins in flight. Redis restarts with its append-only file.
+    // Kills Redis while spins are in flight. Redis restarts with its append-only file.
     const more = play(60);
     await until(() => answered.size > played - 50, 'some are answered');
     await stores.redis.kill();

@@ -1,5 +1,5 @@
 /**
- * Tests communal rules whose change was not confirmed: neither a rebuild nor a move may put them in force.
+ * Tests communal rules whose change was not confirmed: neither a rebuild nor a move may put them into force.
  */
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
@@ -22,7 +22,7 @@ import { until } from '../../support/wait.js';
 
 type Service = Awaited<ReturnType<typeof startService>>;
 
-/** Delay in ms that is longer than any test waits. */
+/** Delay in ms that is longer than any test. */
 const HELD_MS = 600_000;
 const NEW_RULES = { ...RULES, triggerInterval: 25 };
 
@@ -30,7 +30,10 @@ let stores: TestStores;
 let sql: postgres.Sql<{ bigint: bigint }>;
 let redis: Redis;
 let cable: Cable;
-/** The service deals and commits. `front` reaches Redis through the proxy and has a short deadline. */
+/**
+ * The service deals and commits spins. The front end `front` connects to Redis through the proxy and has a
+ * short deadline.
+ */
 let service: Service;
 let front: Service;
 let partner: TestPartner;
@@ -79,7 +82,7 @@ async function rebuilt(cell: number, lose: () => Promise<unknown>): Promise<void
   await until(async () => (await rebuilds()) > before, 'the cell is rebuilt');
 }
 
-/** Records rules whose call to Redis the network holds back. */
+/** Records rules in Postgres while the network holds back their call to Redis. */
 async function leaveUnconfirmed(): Promise<void> {
   await until(async () => (await front.request('GET', '/readyz')).status === 200, 'the front end is ready');
   cable.delayMs = () => HELD_MS;
@@ -99,7 +102,7 @@ async function expectWithdrawn(): Promise<void> {
   expect((await shown()).triggerInterval).toBe(NEW_RULES.triggerInterval);
 }
 
-test('a rebuild withdraws communal rules that were never confirmed and notes it in the audit log', async () => {
+test('a rebuild withdraws communal rules that were never confirmed and records that in the audit log', async () => {
   await leaveUnconfirmed();
   await rebuilt(await cellOfPartner(), () => redis.flushdb());
   await until(
@@ -109,13 +112,13 @@ test('a rebuild withdraws communal rules that were never confirmed and notes it 
   await expectWithdrawn();
 });
 
-test('a move of the partner withdraws communal rules that were never confirmed and notes it in the audit log', async () => {
+test('a move of the partner withdraws communal rules that were never confirmed and records that in the audit log', async () => {
   await leaveUnconfirmed();
   await movePartner(service, partner.partnerId, 1 - (await cellOfPartner()));
   await expectWithdrawn();
 });
 
-test('communal rules that were answered as in force hold after a rebuild, although Redis lost their note', async () => {
+test('communal rules that a response reported as in force hold after a rebuild, although Redis lost their note', async () => {
   const cell = await cellOfPartner();
   await service.stop();
   const alone = await startService(stores, { CELLS: '2', ROLES: 'http' });
@@ -134,7 +137,7 @@ test('communal rules that were answered as in force hold after a rebuild, althou
   expect(await withdrawals()).toEqual([]);
 });
 
-test('an unrecorded funding of a communal pot is committed from its note, with an audit log entry and without a halt', async () => {
+test('commits a funding of a communal pot that is not on record from its note, with an audit log entry and without a halt', async () => {
   const cell = await cellOfPartner();
   const open = await openNodes(stores.redisUrl);
   onTestFinished(() => open.close());

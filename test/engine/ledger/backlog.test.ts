@@ -1,6 +1,6 @@
 /**
- * Tests the outbox reader after an outage: the data that it holds in memory is bounded, whatever the size of
- * the backlog.
+ * Tests the outbox reader after an outage: the amount of data that it holds in memory is limited, whatever
+ * the size of the backlog.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { firstIdAt } from '../../../src/domain/entryId.js';
@@ -79,7 +79,7 @@ test('reads a backlog of 256 cells with ids of 128 characters completely and in 
         expect(before).toEqual({ entries: (count + i) * 128, bytes: (count + i) * BATCH_BYTES });
       });
       counts.set(cell, count + batches.length);
-      // Marks the entries as committed in the way of the flusher.
+      // Marks the entries as committed, as the flusher does.
       const redis = rawRedis(stores.redisUrl);
       const done = counts.get(cell)!;
       await redis.hset(

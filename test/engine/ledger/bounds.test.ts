@@ -1,6 +1,6 @@
 /**
  * Tests the service at its limits: a full outbox, memory or disk, changed settings of Redis, and a killed
- * Redis. Every answered spin must hold.
+ * Redis. No answered spin may be lost.
  */
 import { readdir, rm, statfs, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -22,7 +22,7 @@ const BATCH_MAX = 128;
 const ONE_BYTE_PER_ENTRY = constants({ outboxBytesPerEntry: 1 });
 const LONG_NAMES = '-'.repeat(100);
 /**
- * Longest time in ms of an immediate refusal on a busy machine. A request that waits takes the whole
+ * Longest time in ms that an immediate refusal takes on a busy machine. A request that waits takes the whole
  * deadline.
  */
 const AT_ONCE_MS = 4000;
@@ -46,7 +46,10 @@ let partner: TestPartner;
 let gameId: number;
 let witness: Witness;
 
-/** Starts a service with these settings for a group of tests, and a new witness for each test. */
+/**
+ * Starts a service with these settings for a group of tests, and a new witness of the public log for each
+ * test.
+ */
 function serve(more: NodeJS.ProcessEnv, padding = ''): void {
   beforeAll(async () => {
     service = await startLogged(stores, { ...SETTINGS, ...more });
@@ -96,13 +99,13 @@ describe('the service at the limits of the outbox, of memory and of Redis', () =
 
   describe.each([
     ['of its entries', { OUTBOX_MAX_ENTRIES: '2000' }, '', 'entries', 2000, 2 * BATCH_MAX],
-    // A spin writes two entries of 61 bytes plus their names. The default limit leaves room for the longest
-    // names.
+    // A spin writes two entries of 61 bytes plus their names. The default limit is high enough for the
+    // longest names.
     ['of its bytes', ONE_BYTE_PER_ENTRY, LONG_NAMES, 'bytes', 1e6, BATCH_MAX * (2 * 61 + 3 * 130)],
   ] as const)('an outbox that reaches the limit %s', (name, settings, padding, unit, bound, oneBatch) => {
     serve(settings, padding);
 
-    test('without Postgres, deals spins up to the limit of the outbox, replays beyond it, and commits all afterwards', async ({
+    test('without Postgres, deals spins up to the limit of the outbox, then only replays, and commits all spins afterwards', async ({
       annotate,
     }) => {
       await stores.postgres.stop();
@@ -179,7 +182,7 @@ describe('the service at the limits of the outbox, of memory and of Redis', () =
       await until(isSettled, 'what is booked is noted');
     });
 
-    test('a new worker commits and trims although Redis has no free memory, and deals once it has more', async () => {
+    test('a new worker commits and trims although Redis has no free memory, and deals once Redis has more memory', async () => {
       await stores.postgres.stop();
       await witness.keepSpinning(service, 8, () => witness.asked.length >= 100);
       expect(refusals()).toBe(0);
@@ -188,8 +191,8 @@ describe('the service at the limits of the outbox, of memory and of Redis', () =
       await redis.config('SET', 'maxmemory', '500kb');
       await witness.keepSpinning(service, 8, () => refusals() >= 20);
       expect(codeOf(await witness.spin(service, true))).toBe('KS-5002');
-      // The service can't release its cell, so its successor waits for the end of the lease and then claims
-      // the cell.
+      // The stopped service can't release its cell, so the next service waits for the end of the lease and
+      // then claims the cell.
       await service.running.stop();
       await stores.postgres.start();
       service = await startLogged(stores, SETTINGS);
@@ -254,7 +257,7 @@ describe('the service at the limits of the outbox, of memory and of Redis', () =
         async () => (await service.metric('spindle_redis_volatile')) === 1,
         'it is seen that nothing is logged',
       );
-      // The setting slows down the rewrite of the append-only file. If Redis restarts before the rewrite
+      // With this setting, Redis rewrites its append-only file slowly. If Redis restarts before the rewrite
       // ends, it loads the earlier file.
       await redis.config('SET', 'rdb-key-save-delay', '2000000');
       await stores.postgres.freeze();

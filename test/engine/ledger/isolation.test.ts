@@ -1,5 +1,5 @@
 /**
- * Tests that the ledger queries of one partner delay neither flushes nor the spins and look-ups of another
+ * Tests that ledger queries of one partner delay neither flushes nor the spins and look-ups of another
  * partner.
  */
 import postgres from 'postgres';
@@ -43,7 +43,7 @@ afterAll(async () => {
 
 const spin = () => service.spin(partner.key, { gameId, playerId: 'p', wagerUsd: WAGER });
 
-test('requests that occupy all their connections to Postgres delay no flush', async () => {
+test('requests that use all connections of their pool to Postgres delay no flush', async () => {
   const waiting: Promise<unknown>[] = [];
   await sql.begin(async (tx) => {
     await tx`LOCK TABLE webhooks IN ACCESS EXCLUSIVE MODE`;
@@ -69,7 +69,7 @@ test('look-ups of uncommitted spins wait for an announcement with few queries an
   const front = await startService({ ...stores, databaseUrl: cable.url }, { ROLES: 'http' });
   const other = await service.newPartner();
   await front.partner('GET', '/par-sheets', other.key);
-  // Without a worker, no entry is flushed.
+  // No worker is running, so no entry is committed.
   await service.stop();
   const { status, body } = await front.spin(partner.key, { gameId, playerId: 'p', wagerUsd: WAGER });
   expect(status).toBe(200);

@@ -68,8 +68,8 @@ describe('the flush of outboxes to the ledger', () => {
     await until(async () => (await booked()) === 50, 'the first spins are booked');
 
     const { owner } = (await sql<{ owner: string }[]>`SELECT owner FROM cells WHERE cell = 0`)[0]!;
-    // The test can't see from outside which worker owns the cells. Whichever is stopped, the other worker
-    // must own all cells in the end.
+    // The test can't find out which worker owns the cells. Whichever worker is stopped, the other worker must
+    // own all cells in the end.
     const [stopped, other] = workers as [ServerProcess, ServerProcess];
     stopped.child.kill('SIGSTOP');
     await spinMany(front, partner, gameId, 50);
@@ -130,7 +130,7 @@ describe('the flush of outboxes to the ledger', () => {
     ).toEqual(before);
     // The uncommitted entry is not lost, because it stays in the outbox.
     expect(await redis.xlen(outboxKey(0))).toBe(1);
-    // The cell deals nothing more until an engineer has examined it.
+    // Nothing more is dealt from the cell until an engineer has examined it.
     await until(async () => {
       const next = await running.spin(partner.key, { gameId, playerId: 'p0', wagerUsd: 0.25 });
       return next.status === 503 && next.body.errorCode === 'KS-5002';

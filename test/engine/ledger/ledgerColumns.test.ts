@@ -39,7 +39,7 @@ afterAll(async () => {
   await stores?.drop();
 });
 
-test('the ledger table has the declared columns in their order', () => {
+test('the ledger table has the declared columns in the declared order', () => {
   const declared = LEDGER_MEMBERS.map(([, { name, type, isNullable = false }]) => ({
     name,
     type,

@@ -1,6 +1,6 @@
 /**
- * Tests that no amount stops the ledger. Sums of any size are exact, and data that Postgres refuses halts
- * only one cell, with an alarm.
+ * Tests that no amount of money stops the ledger. Sums of any size are exact, and data that Postgres refuses
+ * halts only one cell, with an alarm.
  */
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
@@ -80,7 +80,7 @@ const cellOf = async (partnerId: number): Promise<number> =>
 const loseCell = (cell: number) =>
   redis.del(cellKey(cell), gamesKey(cell), partnersKey(cell), playersKey(cell));
 
-/** Makes a game with a wager of one billion USD, on a PAR sheet that only an earlier version accepted. */
+/** Makes a game with a wager of one billion USD, on a PAR sheet that only an earlier version would accept. */
 async function hugeGame(partner: TestPartner): Promise<number> {
   const sheetId = await service.api.addSheet(partner.key, COIN);
   const micros = String(WAGER_USD * 1e6);
@@ -95,7 +95,7 @@ async function hugeGame(partner: TestPartner): Promise<number> {
 const spinOnce = (partner: TestPartner, gameId: number, playerId: string, wagerUsd = WAGER_USD) =>
   service.spin(partner.key, { gameId, playerId, wagerUsd });
 
-test('commits, shows, settles and rebuilds sums beyond a double and beyond 8 bytes exactly', async () => {
+test('sums beyond a double and beyond 8 bytes are exact in commits, responses, settlement reports and rebuilds', async () => {
   const partner = await service.newPartner({ openingBalanceUsd: 4_000_000_000 });
   const gameId = await hugeGame(partner);
   for (let i = 1; i < 20; i++) expect((await spinOnce(partner, gameId, `p${i}`)).status).toBe(200);
@@ -152,8 +152,8 @@ test('halts a cell whose data Postgres refuses, with an alarm, while cells of th
     expect((await spinOnce(partners[place]!, games[place]!, 'p', 0.25)).status).toBe(200);
   };
   /**
-   * Spins in the first three cells while a flush of the last cell waits for a lock, so that the three cells
-   * are read together.
+   * Sends spins to the first three cells while a flush of the last cell waits for a lock, so that one read
+   * returns the entries of all three cells.
    */
   const spinTogether = () =>
     sql.begin(async (tx) => {
@@ -187,7 +187,7 @@ test('halts a cell whose data Postgres refuses, with an alarm, while cells of th
   const failed = service.lines.filter(({ msg }) => msg === 'flush failed, will retry');
   expect(failed.some((line) => !('cell' in line))).toBe(true);
   const ready = () => service.request<object>('GET', '/readyz', { key: OPERATOR_KEY });
-  await until(async () => (await ready()).text.includes(`Cell ${cell} is halted`), 'readyz names the cell');
+  await until(async () => (await ready()).text.includes(`cell ${cell} is halted`), 'readyz names the cell');
   // The front end stays ready, because a load balancer that removed it would stop the other cells as well.
   expect(await ready()).toMatchObject({
     status: 200,
@@ -212,7 +212,7 @@ test('waits longer after each failed attempt to rebuild a cell', async () => {
   expect((await spinOnce(partner, gameId, 'p', 0.25)).status).toBe(200);
   await until(async () => (await bookedSpins(gameId)) === 1, 'the spin is booked');
   const cell = await cellOf(partner.partnerId);
-  // No record in Redis can hold this outcome code.
+  // No record in Redis has room for this outcome code, so every rebuild fails.
   await sql`
     INSERT INTO player_checkpoints (partner_id, player_id, entry_id, entry_number, outcome_code, balance_micros, first_id)
     VALUES (${partner.partnerId}, 'impossible', 1, 1, 70000, 0, 1)`;

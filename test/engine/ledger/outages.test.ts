@@ -1,4 +1,4 @@
-/** Tests outages of a store: the answer of each operation, the log lines and metrics, and the recovery. */
+/** Tests outages of a store: the response of each operation, the log lines and metrics, and the recovery. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Answer, TestPartner } from '../../support/client.js';
 import { expectWithin } from '../../support/expectWithin.js';
@@ -11,7 +11,7 @@ import { until } from '../../support/wait.js';
 type Json = Record<string, unknown>;
 
 const WAGER = 0.25;
-/** Longest time of an answer on a busy machine, in ms. Immediate answers take much less. */
+/** Longest time of a response on a busy machine, in ms. Immediate responses take much less. */
 const DEADLINE_MS = 6000;
 
 const failed = (status: number, errorCode: string) => ({ status, body: { status: 'error', errorCode } });
@@ -63,8 +63,8 @@ describe('the API during outages of a store', () => {
   };
 
   /**
-   * Checks that the answer is this error, with a log line that has its correlation id, and a metric that
-   * counts it.
+   * Checks that the response is this error, that a log line has its correlation id, and that a metric counts
+   * it.
    */
   async function expectFault(ask: () => Promise<Answer>, status: number, code: string): Promise<Answer> {
     const series = `spindle_errors_total{code="${code}"}`;
@@ -82,7 +82,7 @@ describe('the API during outages of a store', () => {
     return answer;
   }
 
-  test('without Postgres, each operation fails with its own code, spins with cached keys work, and all recovers', async () => {
+  test('without Postgres, each operation fails with its own code, spins with cached keys are dealt, and all operations recover', async () => {
     await stores.postgres.stop();
     const faults = await service.metric('spindle_faults_total{operation="registerGame"}');
     await expectFault(() => get('/version', `ks_${'A'.repeat(43)}`), 500, 'KS-5004');
@@ -115,7 +115,7 @@ describe('the API during outages of a store', () => {
     await until(async () => (await get(`/spins/${spun.body.spinId}`)).status === 200, 'the spin is booked');
   });
 
-  test('without Redis, spins fail with KS-5002 at once and bind no requestId, and all recovers', async () => {
+  test('without Redis, spins fail with KS-5002 at once and bind no requestId, and later all operations recover', async () => {
     await stores.redis.stop();
     const started = performance.now();
     await expectFault(() => spin({ requestId: 'away' }), 503, 'KS-5002');
@@ -144,7 +144,7 @@ describe('the API during outages of a store', () => {
     await until(async () => (await get(`/spins/${spun.body.spinId}`)).status === 200, 'the spin is booked');
   });
 
-  test('with a paused Redis, a spin with a requestId is KS-4110, and its retry gets the result', async () => {
+  test('with a paused Redis, a spin with a requestId gets KS-4110, and its retry gets the result', async () => {
     await stores.redis.freeze();
     try {
       const [asked, anonymous] = await Promise.all([spin({ requestId: 'silent' }), spin()]);
@@ -188,7 +188,7 @@ describe('the API during outages of a store', () => {
         late(deal(service, partner.key, table, 'waits', 'round'), 60),
         late(deal(service, partner.key, table, 'nameless'), 60),
       ]);
-      // A round is answered only once it is committed, so it may have been dealt.
+      // A deal of a round is answered only once it is committed, so it may have been made.
       expect(round).toMatchObject(failed(409, 'KS-4110'));
       expect(unnamed).toMatchObject(failed(503, 'KS-5002'));
       expect((await spin()).status).toBe(200);

@@ -1,6 +1,6 @@
 /**
- * Tests that a look-up costs the same with many daily partitions, because it plans and locks only a few of
- * them.
+ * Tests that a look-up with many daily partitions costs as little as with few, because it plans and locks
+ * only a few of them.
  */
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -26,8 +26,8 @@ const AT_ONCE = 64;
 const REQUEST_CONNECTIONS = 6;
 const SPINS = 150;
 /**
- * Maximum number of locks of a statement: nine days, each with a table and two indexes, and the unpartitioned
- * tables.
+ * Maximum number of locks that a statement takes: nine days, each with a table and two indexes, and the
+ * unpartitioned tables.
  */
 const LOCKS_MAX = 40;
 
@@ -96,7 +96,7 @@ afterAll(async () => {
 
 describe(`the ledger with ${DAYS} daily partitions`, () => {
   const firstId = firstIdAt(Date.now() - DAY_MS);
-  // Concurrent readers of one ledger share statements.
+  // Look-ups by concurrent readers of one ledger share statements.
   const ledgers = new Map<Sql, LedgerEntries>();
   const ledgerOf = (on: Sql): LedgerEntries => {
     const ledger = ledgers.get(on) ?? new LedgerEntries(on);

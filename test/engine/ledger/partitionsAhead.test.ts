@@ -1,5 +1,6 @@
 /**
- * Tests that the partitions of the ledger are made days ahead, so that a lock on the ledger delays no flush.
+ * Tests that the partitions of the ledger are made days in advance, so that a lock on the ledger delays no
+ * flush.
  */
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
@@ -16,7 +17,7 @@ import { until } from '../../support/wait.js';
 
 const DAY_MS = 86_400_000;
 /**
- * Start of the day on which the spins of the test are committed. Shortly before midnight that is the next
+ * Start of the day on which the spins of the test are committed. Shortly before midnight this is the next
  * day.
  */
 const TODAY = Math.floor((Date.now() + 60_000) / DAY_MS) * DAY_MS;
@@ -41,7 +42,7 @@ const partitions = async (): Promise<string[]> => {
   return rows.map(({ name }) => name);
 };
 
-test("commits spins to today's partition while the ledger is locked as by ANALYZE or DETACH CONCURRENTLY", async () => {
+test("commits spins to today's partition while a lock like that of ANALYZE or DETACH CONCURRENTLY is on the ledger", async () => {
   const own = connectPostgres(stores.databaseUrl, { max: 1, name: 'test', onError: () => {} });
   for (const day of [TODAY - DAY_MS, TODAY])
     await ensurePartition(own, dayOf(day), { from: firstIdAt(day), to: firstIdAt(day + DAY_MS) });
@@ -75,8 +76,8 @@ test("commits spins to today's partition while the ledger is locked as by ANALYZ
 });
 
 test("a flush that needs today's missing partition creates it", async () => {
-  // The worker of the previous test is still running, and its partition maker would make the missing
-  // partition within ten seconds.
+  // The worker of the previous test is still running. Its own service would make the missing partition within
+  // ten seconds.
   const maker = vi.spyOn(PartitionMaker.prototype as unknown as { turn(): Promise<void> }, 'turn');
   maker.mockResolvedValue();
   onTestFinished(() => maker.mockRestore());

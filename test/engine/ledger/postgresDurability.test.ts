@@ -1,5 +1,5 @@
 /**
- * Tests that Postgres keeps acknowledged entries whatever its settings: sessions set synchronous_commit
+ * Tests that Postgres keeps acknowledged entries whatever its settings are: sessions set synchronous_commit
  * themselves, and unsafe settings are refused.
  */
 import postgres from 'postgres';
@@ -32,7 +32,7 @@ async function run(...statements: string[]): Promise<void> {
 }
 
 test('every answered spin is in the ledger after a kill of Postgres with synchronous_commit off for the database', async () => {
-  // With a short delay the WAL writer would save even commits that no session waits for.
+  // If the delay of the WAL writer were short, it would save even commits that no session waits for.
   await run(
     'ALTER DATABASE spindle SET synchronous_commit = off',
     `ALTER SYSTEM SET wal_writer_delay = '10s'`,
@@ -48,7 +48,7 @@ test('every answered spin is in the ledger after a kill of Postgres with synchro
     for (let i = 0; !isOver; i++) {
       const requestId = `${client}-${i}`;
       const spin = { gameId, playerId: `p${client}`, wagerUsd: 0.25, requestId };
-      // Only the service's connection to Postgres breaks. The client's connection to the service lasts.
+      // Only the service's connection to Postgres breaks. The client's connection to the service stays open.
       if ((await service.spin(partner.key, spin)).status === 200) answered.push(requestId);
     }
   };
@@ -78,7 +78,7 @@ test('every answered spin is in the ledger after a kill of Postgres with synchro
 });
 
 test.each(['off', 'local'])(
-  'if synchronous_commit is %s, each session sets it to on, and behind a pooler each writing transaction does',
+  'if synchronous_commit is %s, each session sets it to on; behind a pooler, each writing transaction does',
   async (weak) => {
     await run(`ALTER DATABASE spindle SET synchronous_commit = ${weak}`);
     const settingOf = async (options: { isPooled?: boolean; isPipelined?: boolean }) => {
@@ -115,7 +115,7 @@ test.each(['remote_write', 'remote_apply'])(
 );
 
 test.each(['fsync', 'full_page_writes'])(
-  'with %s off the service refuses to start, and if it is turned off later, spins stop until it is on again',
+  'with %s off the service does not start, and if it is turned off later, spins are refused until it is on again',
   async (name) => {
     await stores.postgres.stop();
     const end = await startPostgresWithout(stores, [name]);

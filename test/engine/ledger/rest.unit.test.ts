@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
 import { pauseMs } from '../../../src/engine/ledger/flushPause.js';
 
-test('while an answer waits for the ledger, the flusher pauses for half the flush time, at most 10 ms', () => {
+test('while a response waits for the ledger, the flusher pauses for half the flush time, at most 10 ms', () => {
   expect(pauseMs({ isAwaited: true, roundMs: 30, flushMs: 2, games: 1 }, 100)).toBe(1);
   expect(pauseMs({ isAwaited: true, roundMs: 30, flushMs: 30, games: 1 }, 100)).toBe(10);
   expect(pauseMs({ isAwaited: true, roundMs: 200, flushMs: 0, games: 0 }, 100)).toBe(0);
 });
 
-test('while no answer waits, flushes start at a fixed interval, and later after a long flush', () => {
+test('while no response waits, flushes start at a fixed interval, but later if the previous flush took long', () => {
   expect(pauseMs({ isAwaited: false, roundMs: 30, flushMs: 10, games: 1 }, 100)).toBe(70);
   expect(pauseMs({ isAwaited: false, roundMs: 90, flushMs: 60, games: 1 }, 100)).toBe(120);
   expect(pauseMs({ isAwaited: false, roundMs: 900, flushMs: 800, games: 1 }, 100)).toBe(250);

@@ -1,6 +1,6 @@
 /**
- * Tests that several workers share the cells, and that all remaining workers together replace a worker that
- * leaves.
+ * Tests that several workers share the cells, and that the remaining workers together take over the cells of
+ * a worker that leaves.
  */
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -60,7 +60,7 @@ test('cells are shared evenly as workers join, are killed and stop, while spins 
     for (let i = 0; !isOver; i++) {
       const answer = await front.spin(key, { gameId, playerId: `p${i % 3}`, wagerUsd: 0.25 });
       if (answer.status === 200) spins++;
-      // Spinning without a pause would only take processor time from the workers.
+      // Without a pause, the spins would only take processor time from the workers.
       await pause(10);
     }
   });

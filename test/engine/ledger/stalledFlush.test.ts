@@ -1,6 +1,6 @@
 /**
- * Tests a worker that is paused during a COPY and so holds the row lock of its cell. Postgres does not cancel
- * a COPY that waits for its client, so another worker terminates it.
+ * Tests a worker that is paused during a COPY and so keeps the row lock of its cell. Postgres does not cancel
+ * a COPY that waits for its client, so another worker must terminate the session.
  */
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';

@@ -1,6 +1,6 @@
 /**
- * Tests the void of a raffle: no ticket is sold any more, each committed ticket is refunded exactly once, and
- * prizes stay paid.
+ * Tests the void of a raffle: no more tickets are sold, each committed ticket is refunded exactly once, and
+ * players keep their prizes.
  */
 import type { Redis } from 'ioredis';
 import postgres from 'postgres';
@@ -140,7 +140,7 @@ const isWell = async (): Promise<void> => {
 };
 
 describe('voiding a raffle', () => {
-  test('a voided raffle is closed, refunds each ticket once, leaves prizes paid and reveals its pool', async () => {
+  test('a voided raffle is closed, refunds each ticket once, does not take prizes back and reveals its pool', async () => {
     const gameId = await openRaffle(10);
     await buySome(gameId, 3);
     await buySome(gameId, 2, 'bob');
@@ -175,7 +175,7 @@ describe('voiding a raffle', () => {
       ...shown,
       ticketsRemaining: 5,
     });
-    // A bound requestId returns its ticket at any later time.
+    // The response to a bound requestId is its ticket at any later time.
     expect((await buy(gameId, `${gameId}--0`)).text).toBe(first.text);
     for (const status of ['ACTIVE', 'SUSPENDED'])
       expect(await front.operator('PATCH', `/games/${gameId}`, { status })).toMatchObject(
@@ -248,8 +248,8 @@ describe('voiding a raffle', () => {
     ]);
     await sql`UPDATE refund_failures f SET entry_id = l.entry_id FROM ledger l
       WHERE f.game_id = ${gameId} AND l.game_id = f.game_id AND l.player_id = 'rich'`;
-    // The refunds belong to a raffle that looks as if it had never been voided but is closed before its last
-    // ticket.
+    // The refunds stay, but the raffle is changed as if it had never been voided. It is then closed before
+    // its last ticket.
     await sql`UPDATE raffles SET voided_at = NULL WHERE game_id = ${gameId}`;
     expect(await problems()).toEqual([
       'a raffle must be closed if, and only if, all its tickets are in the ledger or it is voided',

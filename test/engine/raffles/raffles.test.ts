@@ -46,7 +46,7 @@ interface Prize {
 
 let stores: TestStores;
 let service: Service;
-/** A second front end of the same stores. */
+/** A second front end that uses the same stores. */
 let other: Service;
 let partner: TestPartner;
 let redis: Redis;
@@ -112,7 +112,7 @@ const buy = (gameId: number, requestId?: string, at: Service = service, more: ob
   });
 
 /**
- * Sells tickets over many connections until every answer is KS-4218. Returns the number of wins of each
+ * Sells tickets over many connections until every response is KS-4218. Returns the number of wins of each
  * prize.
  */
 async function drain(gameId: number, poolSize: number, connections: number): Promise<Map<string, number>> {
@@ -145,7 +145,7 @@ async function drain(gameId: number, poolSize: number, connections: number): Pro
 }
 
 describe('creating a raffle', () => {
-  test('creates a raffle with the documented answer and seals its pool', async () => {
+  test('creates a raffle with the documented response and seals its pool', async () => {
     const body = raffleBody(10, [
       { prizeName: 'Car', prizeTier: 6, valueUsd: 50, count: 1 },
       { prizeName: 'Mug', prizeTier: 1, valueUsd: 0.75, count: 3 },
@@ -247,7 +247,7 @@ describe('creating a raffle', () => {
     const body = raffleBody(1);
     expect((await create(body)).status).toBe(201);
     expect(await create(body)).toMatchObject(failed(409, 'KS-4108'));
-    // Slot games and raffles share one set of names.
+    // Slot games and raffles share their names: a name can be used only once.
     const upload = await service.partner<{ parSheetId: number }>(
       'POST',
       '/par-sheets',
@@ -258,7 +258,7 @@ describe('creating a raffle', () => {
     expect(await service.partner('POST', '/games', partner.key, slot)).toMatchObject(failed(409, 'KS-4108'));
   });
 
-  test("only operators can create raffles, and a raffle's blocks can't be made on request", async () => {
+  test('only operators can create raffles, and nobody can request further blocks of a raffle', async () => {
     expect(await service.partner('POST', '/raffles', partner.key, raffleBody(1))).toMatchObject(
       failed(404, 'KS-4215'),
     );
@@ -271,7 +271,7 @@ describe('creating a raffle', () => {
 
 describe('playing a raffle', () => {
   test.each([1, 2, 10, 1000])(
-    'a raffle of %i tickets awards each prize exactly its count over 64 connections',
+    'a raffle of %i tickets, sold over 64 connections, awards each prize exactly as often as its table says',
     async (poolSize) => {
       const prizes: Prize[] = [{ prizeName: 'Car', prizeTier: 6, valueUsd: 50, count: 1 }];
       if (poolSize >= 10)
@@ -292,7 +292,7 @@ describe('playing a raffle', () => {
       expect(game.body).toMatchObject({ status: 'CLOSED', ticketsRemaining: 0, totals: { spins: poolSize } });
       const { body: pool } = await poolOf(gameId);
       expect(poolFaults(pool as RevealedPool)).toEqual([]);
-      // The dealt outcomes must be in the order that is revealed.
+      // The outcomes must have been dealt in the order in which the reveal has them.
       const rows = await sql<{ outcome_code: number }[]>`
       SELECT outcome_code FROM ledger WHERE game_id = ${gameId} ORDER BY outcome_index`;
       const codes = new Uint16Array(Uint8Array.from(Buffer.from(pool.reveal!.order, 'base64')).buffer);
@@ -301,7 +301,7 @@ describe('playing a raffle', () => {
     },
   );
 
-  test('a raffle closes with its last ticket, which still gets status 200, and replays are answered afterwards', async () => {
+  test('a raffle closes with its last ticket, whose response still has status 200, and replays are answered afterwards', async () => {
     const gameId = await newRaffle(2);
     const first = await buy(gameId, 'close-1');
     const last = await buy(gameId, 'close-2');
@@ -324,7 +324,7 @@ describe('playing a raffle', () => {
     expect(await buy(gameId)).toMatchObject(failed(410, 'KS-4218'));
   });
 
-  test('a requestId of a raffle ticket is answered after its binding has left Redis and the filters', async () => {
+  test('a requestId of a raffle ticket is still answered when it is no longer in Redis or in the filters', async () => {
     const gameId = await newRaffle(4);
     const first = await buy(gameId, 'old-1');
     const second = await buy(gameId, 'old-2');
@@ -338,8 +338,8 @@ describe('playing a raffle', () => {
     expect(await ask('old-1', { playerId: 'bob' })).toMatchObject(failed(409, 'KS-4111'));
     expect(await ask('old-1', { wagerUsd: 0.25 })).toMatchObject(failed(409, 'KS-4111'));
     expect((await sql`SELECT 1 FROM ledger WHERE game_id = ${gameId}`).length).toBe(2);
-    // A new requestId buys the next ticket and is counted once. Earlier requests are answered after the
-    // raffle is closed as well.
+    // A new requestId buys the next ticket and is counted once. Repetitions of earlier requests are answered
+    // after the raffle is closed as well.
     const left = (answer: Answer<SpinAnswer>) => Number(answer.headers.get('x-ratelimit-remaining'));
     const next = await ask('old-3');
     expect(next.status).toBe(200);
@@ -380,7 +380,7 @@ describe('playing a raffle', () => {
     const { text: fresh, body: pool } = await poolOf(gameId);
     for (let i = 0; i < 19; i++) expect((await buy(gameId)).status).toBe(200);
     const { text: nearlySold } = await poolOf(gameId);
-    // The text of the pool must not change in a single byte as tickets are sold.
+    // No byte of the pool's response may change as tickets are sold.
     expect(nearlySold).toBe(fresh);
     expect(pool.reveal).toBeNull();
     const list = await service.partner('GET', '/games', partner.key);
@@ -415,7 +415,7 @@ describe('playing a raffle', () => {
     expect((await buy(gameId, undefined, service, { wagerUsd: 0.5 })).status).toBe(200);
   });
 
-  test('a suspended raffle sells no ticket and continues at the next ticket once resumed', async () => {
+  test('a suspended raffle sells no ticket, and once resumed it continues at the next ticket', async () => {
     // The other front end may sell some tickets until it learns of the suspension.
     const gameId = await newRaffle(100_000);
     expect((await buy(gameId)).status).toBe(200);
@@ -492,7 +492,7 @@ test('after a wipe of Redis, a raffle continues at the ticket after the last com
   expect(await buy(closed)).toMatchObject(failed(410, 'KS-4218'));
   const names = sold.map(({ body }) => body.presentation.prizeName);
   for (let i = 0; i < 4; i++) {
-    // The pool is loaded slightly later than the cell.
+    // The pool is loaded slightly later than the cell is opened.
     let answer = await buy(open);
     await until(async () => {
       if (answer.status === 200) return true;
@@ -537,11 +537,11 @@ test('concurrent requests for the reveal of a closed raffle read it from Postgre
 });
 
 /**
- * Makes the cells look as if their oldest runs had been dropped, so that no filter has an earlier request id.
+ * Changes the cells as if their oldest runs had been dropped, so that no filter has an earlier request id.
  */
 const letGo = () => sql`UPDATE cells SET bound_from_id = (extract(epoch FROM now()) * 1000)::bigint << 22`;
 
-test('retries of old raffle tickets beyond the rate limit are refused by the window, even if the ledger is slow', async () => {
+test('retries of old raffle tickets beyond the rate limit are refused because of the limit, even if the ledger is slow', async () => {
   const limited = await service.newPartner({ spinRateLimit: 3 });
   const gameId = await newRaffle(1, undefined, limited);
   await letGo();
@@ -549,7 +549,7 @@ test('retries of old raffle tickets beyond the rate limit are refused by the win
   const cable = await proxy(stores.databaseUrl);
   const slow = await startService({ ...stores, databaseUrl: cable.url }, { CELLS: '1', ROLES: 'http' });
   try {
-    // The first look-ups are delayed, so that later requests may be answered before them.
+    // The first look-ups in the ledger are delayed, so that later requests may be answered before them.
     let lookUps = 0;
     let delayMs = 0;
     cable.beforeRequest = (chunk) => {
@@ -570,7 +570,7 @@ test('retries of old raffle tickets beyond the rate limit are refused by the win
     await until(() => lookUps >= 3, 'the first are looked up');
     const answers = await Promise.all([...first, ...repeat(5, 200)]);
     const codes = answers.map(({ body }) => body.errorCode);
-    // The limit is reached once, or twice if a new minute begins in between.
+    // The rate limit is reached once, or twice if a new minute begins in between.
     const asked = codes.filter((code) => code !== 'KS-4291').length;
     expect([3, 6]).toContain(asked);
     expect(new Set(codes)).toEqual(new Set(['KS-4202', 'KS-4291']));

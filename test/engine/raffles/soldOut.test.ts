@@ -1,5 +1,5 @@
 /**
- * Tests the refusal of a ticket after the last one is sold, by front ends that have and have not read that
+ * Tests the refusal of a ticket after the last ticket is sold, by front ends that have and have not read that
  * the raffle is closed.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -59,10 +59,11 @@ test.each([
   ['wager', { wagerUsd: 0.25 }, 'KS-4103'],
   ['player', {}, 'KS-4115'],
 ])(
-  'a request for a sold-out raffle is answered as closed before the %s is checked',
+  'a request for a sold-out raffle gets KS-4218 even if its %s would be refused',
   async (_, wrong, denial) => {
     const gameId = await newRaffle();
-    // The player is blocked in the cases in which the player is the fault. Otherwise the wager is the fault.
+    // In the case of a refused player, the ticket is for this blocked player. In the case of a refused wager,
+    // its wager is wrong.
     const playerId = `p-${gameId}`;
     const wrongTicket = 'wagerUsd' in wrong ? wrong : { playerId };
     expect(await buy(gameId, late)).toBe(200);

@@ -1,6 +1,6 @@
 /**
- * Tests a Redis that restarts with an older copy of the same epoch while front ends have forgotten their
- * answers. No outcome that was shown may be dealt again.
+ * Tests a Redis that restarts with an older copy of the same epoch after the front ends have forgotten their
+ * responses. No outcome that was revealed may be dealt again.
  */
 import postgres from 'postgres';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -64,7 +64,10 @@ const firstIndexOf = async (requestId: string): Promise<bigint> =>
   (await sql<{ at: bigint }[]>`SELECT outcome_index AS at FROM ledger WHERE request_id = ${requestId}`)[0]!
     .at;
 
-/** Checks that new outcomes lie above every index that was leased when the spins were shown. */
+/**
+ * Checks that the indices of new outcomes are higher than every index that was leased when the spins were
+ * answered.
+ */
 async function expectDealtAbove(client: Client, leased: bigint): Promise<void> {
   await until(async () => (await client.request('GET', '/readyz')).status === 200, 'the service is ready');
   // The test waits for the first spin, because the blocks of a rebuilt cell are made anew.
@@ -91,8 +94,8 @@ test.each(['stopped', 'killed'] as const)(
     if (how === 'stopped') {
       await front.end('SIGTERM');
     } else {
-      // Front ends note their answered watermark about once a second. A front end that is killed earlier
-      // loses at most that second.
+      // Front ends record their answered watermark about once a second. If a front end is killed earlier,
+      // only the watermark of that second is lost.
       const newest = await newestEntry();
       await until(async () => (await noted()) >= newest, 'what was answered is noted');
       await front.end('SIGKILL');
@@ -104,13 +107,13 @@ test.each(['stopped', 'killed'] as const)(
   },
 );
 
-test('a running front end causes the rebuild of a cell with an older copy, and reports its lost spins by name', async () => {
+test('a running front end causes the rebuild of a cell with an older copy, and its lost spins are reported with their ids', async () => {
   const front = await frontEnd();
   await play(front, 'shown', SPINS);
   const leased = await leasedNow();
   await until(async () => (await noted()) > 0n, 'what was answered is noted');
   await putOlderCopyBack();
-  // Without the recorded watermarks, the spin looks as if it had been answered after the last of them.
+  // The recorded watermarks are deleted, as if the spins had been answered after the last one was recorded.
   await sql`DELETE FROM answered_entries`;
   const worker = await startService(stores, { ROLES: 'worker', CELLS: '1' });
   ends.push(() => worker.stop());

@@ -1,6 +1,6 @@
 /**
- * Kills the worker by SIGKILL at each failpoint. The next worker continues, and nothing is lost or done
- * twice.
+ * Kills the worker by SIGKILL at each failpoint. The next worker must continue without losing or repeating
+ * anything.
  */
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
@@ -24,7 +24,7 @@ let stores: TestStores;
 let sql: postgres.Sql<{ bigint: bigint }>;
 let redis: Redis;
 let front: Awaited<ReturnType<typeof startService>>;
-/** The games lie in two cells, so that a flush covers several. */
+/** The games are in two cells, so that a flush covers several cells. */
 let games: { partner: TestPartner; gameId: number }[];
 let partner: TestPartner;
 let gameId: number;
@@ -112,14 +112,15 @@ async function killedAt(
     await goOn(isDead);
     await until(isDead, `the worker is dead at ${step}`);
   } finally {
-    // The kill is needed if the worker never reached the step.
+    // The worker is killed here if it never reached the step.
     child?.child.kill('SIGKILL');
   }
   await endLeases();
 }
 
 /**
- * Another worker takes over. Every answered spin must be committed once and must get the same answer again.
+ * Another worker takes over. Every answered spin must be committed once, and a repetition of it must get the
+ * same response.
  */
 async function allIsWell(step: Failpoint): Promise<void> {
   const next = await worker();
@@ -149,8 +150,8 @@ const of = (kind: string): Failpoint[] => FAILPOINTS.filter((step) => step.start
 /** Returns the steps of a kind that are tested in each run. `npm run test:scale` tests all of them. */
 const some = (kind: string): Failpoint[] => of(kind).filter((step) => IS_WHOLE || OFTEN.has(step));
 /**
- * Steps that each run tests. The steps of a recovery are tested one after the other, and the step after the
- * commit of a flush together with the last ticket of a raffle.
+ * Steps that every run tests. The steps of a recovery are tested one after the other. The step after the
+ * commit of a flush is tested together with the last ticket of a raffle.
  */
 const OFTEN = new Set<Failpoint>([
   'flush.rows-copied',
@@ -207,7 +208,7 @@ describe('a worker that is killed at a failpoint', () => {
       };
       await killedAt(step, goOn, 1);
       if (step !== 'release.committed') continue;
-      // Everything must be committed first, because uncommitted entries are lost with Redis.
+      // All entries must be committed first, because uncommitted entries are lost with Redis.
       await allIsWell(step);
       await redis.flushdb();
     }
@@ -217,7 +218,7 @@ describe('a worker that is killed at a failpoint', () => {
   });
 
   /**
-   * During a move the audit must report no problem of the moving partner, and must find problems of other
+   * During a move the audit must not report the moving partner's data, and must still find problems of other
    * partners.
    */
   const auditTellsOfMove = async (isUnderWay: boolean): Promise<void> => {
@@ -355,8 +356,7 @@ describe('a raffle whose worker is killed at a failpoint', () => {
       const before = await sql<
         { commitment: Buffer }[]
       >`SELECT commitment FROM blocks WHERE game_id = ${raffleId}`;
-      // The worker may have died at the same step of a slot game's block. In that case nothing is leased for
-      // the raffle yet.
+      // If the worker has died at the same step of a slot game's block, nothing is leased for the raffle yet.
       expect(before.length).toBeLessThanOrEqual(step === 'block.made' ? 0 : 1);
       const next = await worker();
       try {
@@ -370,7 +370,7 @@ describe('a raffle whose worker is killed at a failpoint', () => {
     },
   );
 
-  // The two steps lie before and after the transaction that closes the raffle.
+  // One of the two steps is before the transaction that closes the raffle, the other after it.
   test.each(['flush.totals-added', 'flush.committed'] as const)(
     'a raffle closes exactly at its last ticket although the worker is killed at %s of the flush',
     async (step) => {

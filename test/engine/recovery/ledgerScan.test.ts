@@ -1,6 +1,6 @@
 /**
- * Tests that cells rebuilt together share one scan of the ledger, and that no cell blocks or ends the scan of
- * another.
+ * Tests that cells that are rebuilt at the same time share one scan of the ledger, and that no cell blocks or
+ * ends the scan of another.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { entryCell, firstIdAt } from '../../../src/domain/entryId.js';
@@ -63,7 +63,7 @@ beforeEach(() => {
 
 const all = Array.from({ length: CELLS }, (_, cell) => cell);
 const nothing = async (): Promise<void> => {};
-/** Reads a cell and returns the number of rows and the cells that they belong to. */
+/** Reads a cell from the scan. Returns the number of rows, and the cells that these rows belong to. */
 async function read(
   scan: LedgerScan,
   cell: number,

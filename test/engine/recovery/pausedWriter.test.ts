@@ -1,6 +1,6 @@
 /**
  * Tests files that several processes write. A process that was paused during its write must not replace newer
- * content by older content.
+ * content with older content.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -16,8 +16,8 @@ import { ROOT } from '../../support/root.js';
 import { until } from '../../support/wait.js';
 
 /**
- * Source of a writer that stops itself at its first call of a given function: after it has read the file, or
- * before it renames its new file.
+ * Source code of a writer that pauses itself at its first call of a given function: after it has read the
+ * file, or before it renames its new file.
  */
 const WRITER = `
   import fs from 'node:fs/promises';
@@ -71,7 +71,7 @@ test.skipIf(process.platform !== 'linux').each(['writeFile', 'rename'])(
     child = spawn(process.execPath, args, { stdio: ['ignore', 'inherit', 'inherit'] });
     const ended = once(child, 'exit');
     await until(() => stateOf(child!.pid!) === 'T', 'the writer is paused');
-    // The lock is aged so that another process takes it over.
+    // The lock file is given an old time, so that another process takes the lock over.
     const longAgo = Date.now() / 1000 - 60;
     utimesSync(`${path}.lock`, longAgo, longAgo);
     await new PositionFile(path).write(() => positionAt('30'));
@@ -82,7 +82,7 @@ test.skipIf(process.platform !== 'linux').each(['writeFile', 'rename'])(
   },
 );
 
-test('refuses a position of a history that was replaced after a restore', async () => {
+test('refuses a position of a history that another one has replaced after a restore', async () => {
   const file = new PositionFile(path);
   await file.write(() => positionAt('10'));
   await file.write(() => positionAt('5', { id: 'two' }), 'one');

@@ -1,5 +1,5 @@
 /**
- * Tests restores of both stores to the same older moment, and a replaced Postgres. The position file reveals
+ * Tests restores of both stores to the same older moment, and a replaced Postgres. The position file proves
  * them, and nothing is dealt before an operator runs the command.
  */
 import { spawn } from 'node:child_process';
@@ -105,7 +105,7 @@ async function recover(...words: string[]): Promise<void> {
 
 const recoverRestored = () => recover('--restored');
 
-/** Runs a callback on the files of the stores while these are stopped. */
+/** Stops the stores and runs a callback on their files. */
 async function whileStopped(work: (postgresFolder: string) => Promise<void>): Promise<void> {
   await service.stop();
   await stores.redis.stop();
@@ -117,7 +117,7 @@ async function whileStopped(work: (postgresFolder: string) => Promise<void>): Pr
 
 const COPY = { recursive: true, preserveTimestamps: true } as const;
 
-test('deals nothing after both stores were restored to the same moment, and no shown outcome after spindle recover', async () => {
+test('deals nothing after both stores were restored to the same moment, and no revealed outcome after spindle recover', async () => {
   await play('before', 10);
   const copy = join(stores.dataDir, 'postgres-copy');
   await whileStopped(async (folder) => {
@@ -166,7 +166,7 @@ test('deals nothing from a Postgres with another identity, timeline or database 
     await expectHeld(/ of Postgres is .* has /);
     if (field !== 'databaseOid') {
       await service.stop();
-      // The test restores the state in which the other Postgres had never been seen.
+      // The test restores the state before the other Postgres was found.
       await sql`DELETE FROM restored_positions`;
       await writeFile(path, JSON.stringify(position));
       service = await startService(stores, settings);
@@ -179,14 +179,14 @@ test('deals nothing from a Postgres with another identity, timeline or database 
   await play('after', 5);
 });
 
-test("writes a block to the position file before it is loaded, and loads none while the file can't be written", async () => {
+test("writes a block to the position file before the block is loaded, and loads no block while the file can't be written", async () => {
   const leased = async (): Promise<number> =>
     Number((await sql<{ end: bigint }[]>`SELECT max(to_index) AS end FROM blocks`)[0]!.end);
   await until(async () => (await file()).leases[gameId] === (await leased()), 'the lease is in the file');
   await service.stop();
   const [folder, away] = [join(stores.dataDir, 'position'), join(stores.dataDir, 'position-away')];
   await rename(folder, away);
-  // A file at the path of the folder makes it impossible to create the folder.
+  // A file at the path of the position file's folder makes it impossible to create that folder.
   await writeFile(folder, '');
   service = await startService(stores, settings);
   expect((await spin('refused')).body.errorCode).toBe('KS-5002');
@@ -203,7 +203,7 @@ test('the position file has the lease of a block that a killed worker had loaded
     env: environment(stores, { ...settings, FAILPOINT: 'block.loaded' }),
   });
   ends.push(() => killed.end('SIGKILL'));
-  // The next block of any game kills the process, possibly before the answer.
+  // The next block of any game kills the process, possibly before the spin is answered.
   const game = async () => killed.client.newGame(partner.key, parSheet('classic-3-reel'));
   await killed
     .ready()
@@ -265,7 +265,7 @@ test('deals nothing after a start without the position file that Postgres knows 
   await play('after', 5);
 });
 
-test('deals no shown outcome from a Postgres dump beside an empty Redis without the position file', async () => {
+test('deals no revealed outcome from a Postgres dump with an empty Redis and without the position file', async () => {
   await play('before', 10);
   const copy = join(stores.dataDir, 'postgres-copy');
   await whileStopped((folder) => cp(folder, copy, COPY));
@@ -294,7 +294,7 @@ test('deals no shown outcome from a Postgres dump beside an empty Redis without 
   expect(await onRecord()).toEqual([{ path, copy_id: (await file()).id }]);
 });
 
-test('continues without the position file once an operator abandons it on record', async () => {
+test('continues without the position file once an operator gives the file up on record', async () => {
   await play('before', 5);
   await service.stop();
   service = await startService(stores, { CELLS: '1' });

@@ -21,7 +21,7 @@ let redis: Redis;
 let service: Awaited<ReturnType<typeof startService>>;
 let partner: TestPartner;
 let gameId: number;
-/** How far the clock of Redis is ahead of the clock of the service, in ms. */
+/** Time by which the clock of Redis is ahead of the clock of the service, in ms. */
 let redisAheadMs = 0;
 
 beforeEach(async () => {

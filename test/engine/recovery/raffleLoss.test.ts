@@ -1,6 +1,6 @@
 /**
- * Tests raffle tickets that Redis loses before they are committed: the answers to their buyers, and the sale
- * of the remaining tickets.
+ * Tests raffle tickets that Redis loses before they are committed: the responses to their buyers, and the
+ * sale of the remaining tickets.
  */
 import { readdir, stat, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -90,7 +90,7 @@ test('a raffle is not reported as closed before its last ticket is committed, be
   const last = buy('last');
   await until(async () => (await inOutbox()) > 0, 'the last ticket is dealt');
   const early = buy('early');
-  // The worker was killed, so Redis loses the uncommitted tickets.
+  // The worker was killed, so no worker commits the tickets before Redis loses them.
   expect(await early).toBe('503 KS-5002');
   expect(await last).toBe('409 KS-4110');
   const epoch = await redis.hget(cellKey(0), 'epoch');
@@ -110,7 +110,7 @@ test('later tickets do not wait for tickets that Redis lost under the same epoch
   await worker.end('SIGKILL');
   const { size } = await stat(log);
   expect(await buy('lost')).toBe('409 KS-4110');
-  // The log is truncated as if a replica that lagged behind had taken over.
+  // The append-only file is truncated, so that Redis restarts like a replica that lagged behind.
   await stores.redis.stop();
   await truncate(log, size);
   await stores.redis.start();

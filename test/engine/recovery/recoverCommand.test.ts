@@ -1,4 +1,4 @@
-/** Tests `spindle recover` as an engineer runs it. */
+/** Tests the command `spindle recover`, run as an engineer would run it. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { Redis } from 'ioredis';
@@ -69,7 +69,7 @@ afterEach(async () => {
 });
 
 describe('the command spindle recover', () => {
-  test('spindle recover reports no loss beside a running service and changes nothing', async () => {
+  test('spindle recover reports no loss while a service is running, and changes nothing', async () => {
     const fences = () => sql`SELECT cell, fence, owner FROM cells ORDER BY cell`;
     const before = await fences();
     const looked = await recover('--check');
@@ -106,7 +106,7 @@ describe('the command spindle recover', () => {
   test('spindle recover leaves the Redis data of another database alone unless --replace is given', async () => {
     await service.stop();
     const foreign = '00000000-0000-0000-0000-000000000000:4:x';
-    // The workers of the other database have higher fences.
+    // The fences of the other database's workers are higher.
     await redis.hset(cellKey(0), 'epoch', foreign, 'fence', '1000');
     const refused = await recover();
     expect(refused.status).toBe(1);

@@ -1,6 +1,6 @@
 /**
- * Tests a Redis that has lost its data or holds other data: how it is recovered, and that nothing is dealt
- * from it before.
+ * Tests a Redis that has lost its data or has other data: how it is recovered, and that nothing is dealt from
+ * it before.
  */
 import { cp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -80,7 +80,7 @@ async function spinAndBook(name: string, count: number): Promise<Spun[]> {
   return spun;
 }
 
-/** Waits until a new spin is dealt. Until then every answer must be KS-5002 or KS-4203. */
+/** Waits until a new spin is dealt. Until then every response must be KS-5002 or KS-4203. */
 async function dealtAgain(requestId: string): Promise<Answer> {
   let answer = await spin(requestId);
   await until(async () => {
@@ -120,7 +120,7 @@ describe('a Redis that is emptied', () => {
   beforeEach(() => begin(false));
 
   test('a Redis emptied while the service runs is rebuilt with all balances, request ids and counters', async () => {
-    // The spins are sent one at a time, so that a player's newest balance is that of the last answer.
+    // The spins are sent one at a time, so that the last response has a player's newest balance.
     const spun: Spun[] = [];
     for (let i = 0; i < 20; i++) {
       const answer = await spin(`one-${i}`, `p${i % 5}`);
@@ -199,7 +199,7 @@ describe('a Redis that is emptied', () => {
     await booksHold(sql);
   });
 
-  test('a Redis emptied while the service is down is rebuilt at the start', async () => {
+  test('a Redis that was emptied while the service was down is rebuilt at the start', async () => {
     const spun = await spinAndBook('one', 30);
     await service.stop();
     await redis.flushdb();
@@ -209,7 +209,7 @@ describe('a Redis that is emptied', () => {
     await booksHold(sql);
   });
 
-  test('a Redis emptied repeatedly voids the leased outcomes each time, and none twice', async () => {
+  test('a Redis emptied repeatedly voids the leased outcomes each time, and no outcome twice', async () => {
     const spun: Spun[] = [];
     for (let round = 0; round < 4; round++) {
       spun.push(...(await spinAndBook(`round-${round}`, 10)));
@@ -243,14 +243,14 @@ describe('a Redis that is emptied', () => {
     expect(await checkpointPlayers(service, 0)).toBe(3);
     expect([...(await checkpoint())]).toEqual([...(await newest(true))]);
     expect(await checkpointPlayers(service, 0)).toBeUndefined();
-    // The checkpoint covers every player now, so the ledger is not read for players.
+    // The checkpoint has the newest state of every player now, so the ledger is not read for players.
     await redis.flushdb();
     await dealtAgain('last');
     await until(async () => (await booked()) === 25, 'the new spin is booked');
     await booksHold(sql);
   });
 
-  test('a Redis emptied before the first commit starts at the end of the leased outcomes', async () => {
+  test('after Redis was emptied before the first commit, games start at the end of the leased outcomes', async () => {
     await redis.flushdb();
     await dealtAgain('first');
     await until(async () => (await booked()) === 1, 'the spin is booked');
@@ -261,14 +261,14 @@ describe('a Redis that is emptied', () => {
   });
 
   test('after a rebuild of Redis, the remaining funding of a partner is that of the ledger', async () => {
-    // The largest payout of the sheet is far above the cost of one spin.
+    // The largest payout of the PAR sheet is far above the cost of one spin.
     const largest = Math.max(
       ...(parSheet('classic-3-reel').combinations as { payMultiplier: number }[]).map(
         (combination) => combination.payMultiplier * WAGER,
       ),
     );
-    // Each spin of a partner is funded until the winnings exceed the wagers, so the test looks for a partner
-    // that wins early.
+    // Each spin of a partner is funded until the winnings exceed the wagers, so the test searches for a
+    // partner that wins early.
     let game = 0;
     let ask = (): Promise<Answer> => Promise.reject(new Error('No partner yet'));
     let net = 0n;
@@ -387,7 +387,7 @@ describe('stores that only an engineer may repair', () => {
     service = await startService(stores);
     await refusal(/older copy/);
     expect([...(await sql`SELECT * FROM recoveries`)]).toEqual([]);
-    // The cursor in Postgres is restored, so the cell continues without intervention.
+    // The cursor in Postgres is set to its old value, so the cell continues without intervention.
     await sql`UPDATE cells SET cursor_id = ${newest[0]!.cursor_id} WHERE cell = 0`;
     await dealtAgain('after');
     await until(async () => (await booked()) === 21, 'the new spin is booked');

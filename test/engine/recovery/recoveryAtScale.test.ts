@@ -1,6 +1,6 @@
 /**
- * Measures the recovery from a total loss of Redis with many ledger rows and games. `npm run test:scale` has
- * a million rows; other runs have a tenth of that.
+ * Measures the recovery from a total loss of Redis with many ledger rows and games. `npm run test:scale` uses
+ * a million rows; other runs use a tenth of that.
  */
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
@@ -78,8 +78,8 @@ async function fillLedger(): Promise<void> {
       to: firstIdAt(beginMs + DAY_MS),
     });
   }
-  // Records for the public log are made from the blocks, which are removed below, so the pending records are
-  // appended first.
+  // Records of the public log are made from the blocks. The blocks are removed below, so the pending records
+  // are appended first.
   await appendWaiting(service);
   await service.end();
   const id = (i: string) => `((${firstMs}::bigint + ${i}) << 22)`;
@@ -121,8 +121,8 @@ test(`a lost Redis with ${ROWS.toLocaleString('en')} ledger rows and ${GAMES} ga
       ),
     );
     const playableMs = performance.now() - started;
-    // A recovery that is interrupted on a busy machine is followed by another one, so only the last row is
-    // checked.
+    // If a recovery is interrupted on a busy machine, another recovery follows, so only the last row in the
+    // table of recoveries is checked.
     const recoveries = await sql`
       SELECT players, requests, sum(voided) OVER ()::bigint AS voided FROM recoveries WHERE cell = 0 ORDER BY epoch`;
     expect(recoveries.at(-1)).toEqual({
@@ -163,7 +163,7 @@ test.runIf(IS_WHOLE)(
   async () => {
     const cluster = await ownCluster();
     const slot = slotOfCell(0);
-    // The window is long enough that all ids stay in Redis.
+    // The window of request ids is so long that all ids stay in Redis.
     const settings = { REQUEST_ID_WINDOW_S: '86400', SPIN_DEADLINE_MS: '1000' };
     const service = await startService({ ...stores, redisUrl: cluster.url }, settings);
     try {

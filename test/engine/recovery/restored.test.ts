@@ -1,5 +1,6 @@
 /**
- * Tests a restore of Postgres to an older state: no outcome that was shown after that state is dealt again.
+ * Tests a restore of Postgres to an older state: no outcome that was revealed after that state is dealt
+ * again.
  */
 import { randomBytes } from 'node:crypto';
 import { Redis } from 'ioredis';
@@ -28,14 +29,14 @@ import { until } from '../../support/wait.js';
 const SETTINGS = { CELLS: '1' };
 
 let stores: TestStores;
-/** Stores with Postgres in the older state. */
+/** Stores whose Postgres is restored to the older state. */
 let restored: TestStores;
 let service: Awaited<ReturnType<typeof startService>>;
 let partner: TestPartner;
 let slot: number;
 let table: number;
 let raffle: number;
-/** A round that is open in the older state and was finished after it. */
+/** A round that is open in the older state but was finished after it. */
 let open: RoundAnswer;
 
 interface Shown {
@@ -164,8 +165,8 @@ const openRounds = (): Promise<{ deal_id: string }[]> =>
   ]);
 
 /**
- * Checks that rounds open in the older state have their stakes refunded by one entry each, and are in the
- * audit log once.
+ * Checks the rounds that are open in the older state: the stakes of each are refunded by one entry, and the
+ * audit log has each once.
  */
 async function voidedOnce(wereOpen: readonly { deal_id: string }[]): Promise<void> {
   const [rounds, voids, logged] = await withSql(restored.databaseUrl, async (sql) => [
@@ -182,7 +183,7 @@ async function voidedOnce(wereOpen: readonly { deal_id: string }[]): Promise<voi
 }
 
 /**
- * Checks that reports count the sealed outcomes that the recoveries voided, but not the gap of indices behind
+ * Checks that reports count the sealed outcomes that the recoveries voided, but not the skipped indices after
  * them.
  */
 async function gapIsNotCounted(): Promise<void> {
@@ -197,7 +198,10 @@ async function gapIsNotCounted(): Promise<void> {
   expect(body.totals).toMatchObject({ voidedOutcomes: outcomes });
 }
 
-/** Checks that new outcomes differ from all that were shown, and that the raffle waits for the operator. */
+/**
+ * Checks that the indices of new outcomes differ from all that were revealed, and that the raffle waits for
+ * the operator.
+ */
 async function nothingIsShownAgain(least: (gameId: number) => number): Promise<void> {
   const shown = await shownIn(stores);
   const known = (await shownIn(restored)).length;
@@ -253,8 +257,8 @@ async function nothingIsShownAgain(least: (gameId: number) => number): Promise<v
 }
 
 /**
- * Sends an action of an earlier round to Redis before a worker has voided the round. {@link voidedOnce} fails
- * if the action is accepted.
+ * Sends an action of a round to Redis that a caller read before the restore, before a worker has voided the
+ * round. If the action is accepted, {@link voidedOnce} fails.
  */
 async function actBeforeVoid(): Promise<void> {
   service = await startService(restored, { ...SETTINGS, ROLES: 'http', SPIN_DEADLINE_MS: '1000' });
@@ -274,7 +278,7 @@ describe('a restore of Postgres to an older state', () => {
     await nothingIsShownAgain(() => 2 ** 32);
   });
 
-  test('after a restore, games continue at the floors that the operator gives', async () => {
+  test('after a restore, games continue at the lowest indices that the operator gives', async () => {
     const floors = new Map([
       [slot, 1_000_000],
       [table, 2_000_000],
@@ -283,7 +287,7 @@ describe('a restore of Postgres to an older state', () => {
     await nothingIsShownAgain((gameId) => floors.get(gameId)!);
   });
 
-  test('after a restore, replacing a Redis that is ahead of Postgres keeps its counters as lower limits', async () => {
+  test('after a restore, if a Redis that is ahead of Postgres is replaced, its counters stay lower limits for new indices', async () => {
     expect((await recoverRestored({}))[0]).toMatch(/^failed: .*Postgres was restored from an older copy/);
     expect(await recoverRestored({ isToReplace: true })).toEqual(['rebuilt']);
     await nothingIsShownAgain(() => 2 ** 32);

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { RequestPairs } from '../../../src/domain/requestPairs.js';
 import { CommittedRequestIds } from '../../../src/engine/requestIds/committedRequestIds.js';
 
-/** Returns pairs of these entries with hashes equal to their ids. */
+/** Returns a pair for each of these entries, with a hash that equals the entry's id. */
 const pairsOf = (...ids: number[]): RequestPairs => {
   const pairs = new RequestPairs(1);
   for (const id of ids) pairs.add(id, 0, 0, id);
@@ -11,7 +11,7 @@ const pairsOf = (...ids: number[]): RequestPairs => {
 const idsOf = (pairs: RequestPairs | undefined): number[] | undefined =>
   pairs && Array.from({ length: pairs.count }, (_, i) => pairs.slice(i, i + 1)[3]!);
 
-test('request ids that were committed without a gap are handed out once, and later ones are kept', () => {
+test('request ids that were committed without a gap are returned once, and later ids are kept', () => {
   const booked = new CommittedRequestIds();
   booked.add(0, 10n, 20n, pairsOf(12, 20));
   booked.add(1, 5n, 30n, pairsOf(7));
@@ -27,7 +27,7 @@ test('request ids that were committed without a gap are handed out once, and lat
   expect(idsOf(booked.take(1, 5n, 30n))).toEqual([7]);
 });
 
-test('no request ids are handed out for a range with a gap before, within or after it', () => {
+test('no request ids are returned for a range with a gap before, within or after it', () => {
   const booked = new CommittedRequestIds();
   booked.add(0, 10n, 20n, pairsOf(12));
   expect(booked.take(0, 9n, 20n)).toBe(undefined);
@@ -41,7 +41,7 @@ test('no request ids are handed out for a range with a gap before, within or aft
   expect([booked.watermarkOf(0), booked.take(0, 30n, 35n)]).toEqual([undefined, undefined]);
 });
 
-test('committed request ids are due for release at one million, dropped at two, and counted correctly', () => {
+test('committed request ids are due to be written at one million, dropped at two million, and counted correctly', () => {
   const booked = new CommittedRequestIds();
   const many = new RequestPairs(2 ** 19);
   many.count = 2 ** 19;

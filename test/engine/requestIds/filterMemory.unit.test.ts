@@ -11,7 +11,7 @@ const sizes = (...bytes: readonly number[]) => bytes.map((each) => ({ bytes: eac
 const bytesAfter = (all: readonly { bytes: number }[], folds: readonly number[]): number =>
   all.reduce((sum, { bytes }, i) => sum + foldedBytes(bytes, folds[i]!), 0);
 
-test('filters are folded until all fit into memory, the oldest first and each as little as possible', () => {
+test('filters are folded until all fit into memory, the oldest first and each as few times as possible', () => {
   const four = sizes(6400, 6400, 6400, 6400);
   expect(plannedFolds(four, 25_600)).toEqual([0, 0, 0, 0]);
   expect(plannedFolds(four, 25_599)).toEqual([1, 0, 0, 0]);
@@ -19,7 +19,7 @@ test('filters are folded until all fit into memory, the oldest first and each as
   expect(plannedFolds(four, 12_799)).toEqual([2, 1, 1, 1]);
   for (const bytesMax of [1e6, 25_000, 20_000, 9000, 1000, 300])
     expect(bytesAfter(four, plannedFolds(four, bytesMax))).toBeLessThanOrEqual(bytesMax);
-  // A fold is never reversed, and filters that can't fit at all are folded to their minimum size.
+  // A fold is never reversed. Filters that can't fit at all are folded to their minimum size.
   expect(plannedFolds([{ bytes: 6400, folds: 3 }, ...sizes(6400)], 1e6)).toEqual([3, 0]);
   expect(bytesAfter(four, plannedFolds(four, 1))).toBe(4 * 64);
 });
@@ -31,7 +31,7 @@ test('a start needs memory for half the size of the filters, and the error names
   );
 });
 
-test('filters take a quarter of the process memory by default', () => {
+test('by default, filters may use a quarter of the process memory', () => {
   expect(filterMegabytesByDefault(2 ** 30)).toBe(268);
   expect(filterMegabytesByDefault(1)).toBe(1);
   const bytes = filterMegabytesByDefault() * 4e6;

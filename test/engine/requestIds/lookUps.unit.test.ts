@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { LookUps, LookUpsFullError } from '../../../src/engine/requestIds/lookUps.js';
 
-/** Makes look-ups that end only when a test ends them. */
+/** Makes look-ups that last until the test ends them. */
 function held() {
   const lookUps = new LookUps();
   const ends: { partnerId: number; end: () => void }[] = [];
@@ -25,7 +25,7 @@ test('a partner that repeats many old ids waits for its own look-ups, while othe
   const { ask, underWay, endOne } = held();
   const answers = Array.from({ length: 200 }, () => ask(1));
   expect(underWay(1)).toBe(4);
-  // 128 look-ups of a partner are queued, and further ones are refused without a query of the ledger.
+  // 128 look-ups of a partner are queued, and further look-ups are refused without a query of the ledger.
   const refused = await Promise.all(answers.slice(128));
   expect(new Set(refused)).toEqual(new Set(['full']));
   const other = ask(2);

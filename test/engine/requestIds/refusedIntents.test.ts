@@ -1,4 +1,4 @@
-/** Tests that Redis keeps only the highest number of all refused intents. */
+/** Tests that Redis stores a single number for all refused intents: the highest. */
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freshStores } from '../../setup/freshStores.js';
@@ -24,7 +24,7 @@ afterAll(async () => {
   await stores?.drop();
 });
 
-test('any number of refused adjustments take one number in Redis and bind no request id', async () => {
+test('for any number of refused adjustments, Redis stores only one number and binds no request id', async () => {
   const { partnerId } = await service.newPartner({ balanceMode: 'enforce', openingBalanceUsd: 0 });
   const adjust = async (amountUsd: number, requestId: string): Promise<unknown> => {
     const path = `/partners/${partnerId}/players/p/adjustments`;
@@ -42,7 +42,7 @@ test('any number of refused adjustments take one number in Redis and bind no req
   expect(await refusedTo()).toBeGreaterThan(before);
   expect(await redis.hlen('{c0}:cell')).toBe(fields);
 
-  // The request id of a refused adjustment is free again, and the cell keeps working.
+  // The request id of a refused adjustment can be used again, and the cell keeps working.
   expect(await adjust(1, 'credit')).toBe(200);
   expect(await adjust(-1, 'refused-0')).toBe(200);
   expect(await adjust(-1, 'refused-0')).toBe(200);

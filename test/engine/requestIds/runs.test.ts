@@ -19,7 +19,10 @@ import type { Sql } from '../../../src/postgres/connection.js';
 import { freshStores } from '../../setup/freshStores.js';
 import type { TestStores } from '../../support/stores.js';
 
-/** Sizes of the runs. The largest has several pages of blocks, and the others only a part of a page. */
+/**
+ * Numbers of ids in the runs. The largest run has several pages of blocks, and each other run has only a part
+ * of a page.
+ */
 const SIZES = [90_000, 1, 400, 31_000, 7, 2_000];
 const SAME = hashOf('same');
 
@@ -120,7 +123,7 @@ test('every committed request id is in its run, in the merged run and in the fil
     }
 });
 
-test('a run written by another owner or from a wrong watermark changes nothing', async () => {
+test('an attempt to write a run by a former owner or from a wrong watermark changes nothing', async () => {
   const [runs, reach] = [await requestRuns(sql), await runsWatermarkOf(sql, 0)];
   await sql`UPDATE cells SET cursor_id = ${idOf(SIZES.length + 2, 0)}`;
   const to = idOf(SIZES.length + 1, 0);

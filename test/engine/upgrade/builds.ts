@@ -1,6 +1,6 @@
 /**
- * Builds the service in separate folders, either from a commit or from this commit changed into its next
- * version.
+ * Builds the service in separate folders, either from a commit or from the current commit with changes that
+ * make it the next version.
  */
 import { execFile } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
@@ -11,10 +11,10 @@ import { ROOT } from '../../support/root.js';
 
 const run = promisify(execFile);
 
-/** Format that the newer version can read as well, and that it writes once the upgrade is finished. */
+/** Data format that the newer version can also read, and that it writes once the upgrade is finished. */
 export const NEXT_FORMAT = FORMATS.newest + 1;
 
-/** Faults that can be put into the newer version, to check that the test finds them. */
+/** Faults that can be added to the newer version, to check that the test finds them. */
 export const PLANTS = ['dropped-column', 'early-format', 'shorter-message'] as const;
 export type Plant = (typeof PLANTS)[number];
 
@@ -31,7 +31,7 @@ export async function buildOf(
   const [theirs, ours] = await Promise.all(
     [folder, ROOT].map((root) => readFile(join(root, 'package-lock.json'), 'utf8')),
   );
-  // Unchanged packages are linked instead of installed again.
+  // If the list of packages is unchanged, they are linked instead of installed again.
   if (theirs === ours) await run('cp', ['-al', join(ROOT, 'node_modules'), folder]);
   else await run('npm', ['ci', '--no-audit', '--no-fund', '--ignore-scripts'], { cwd: folder });
   await change?.(folder);
@@ -48,8 +48,8 @@ async function edit(root: string, file: string, from: string, to: string): Promi
 }
 
 /**
- * Changes a clone of this build into its next version with a new version number, a migration, messages with
- * an additional member, and a new format that it writes once the upgrade is finished.
+ * Makes the next version from a clone of this build. It gets a new version number, a migration, messages with
+ * an additional property, and a new data format that it writes once the upgrade is finished.
  */
 export async function makeNewer(root: string, plant: Plant | undefined): Promise<void> {
   const file = join(root, 'package.json');

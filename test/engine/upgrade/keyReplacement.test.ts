@@ -1,6 +1,6 @@
 /**
- * Tests the replacement of keys that seal data in Postgres while processes with the former key order still
- * run.
+ * Tests the replacement of keys that seal data in Postgres while some processes still run with the former
+ * list of keys.
  */
 import { createHash } from 'node:crypto';
 import postgres from 'postgres';
@@ -28,7 +28,7 @@ test('seals rows again that a process sealed with the former key, once that proc
   const stores = await freshStores();
   const books = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
   const receiver = await startReceiver();
-  // The former version runs as a process of its own, because the keys of blocks belong to a process.
+  // The former version runs as a separate process, because the keys of blocks are set once for a process.
   const running = ServerProcess.launch({ env: environment(stores, settingsOf(a, b)) });
   const stops: (() => Promise<unknown>)[] = [() => running.end('SIGKILL')];
   onTestFinished(async () => {
@@ -55,8 +55,8 @@ test('seals rows again that a process sealed with the former key, once that proc
   await expect(startService(stores, settingsOf(b))).rejects.toThrow(
     new RegExp(`^SEEDS_KEY does not contain the key ${idOf(a)}, which a running process uses to encrypt`),
   );
-  // The new process is only a front end, so blocks are still made by the worker that uses the former key
-  // first.
+  // The new process is only a front end, so blocks are still made by the worker whose first key is the former
+  // one.
   const next = await startLogged(stores, { ...settingsOf(b, a), ROLES: 'http' });
   stops.push(() => next.running.stop());
   expect(await sealedWith(a)).toEqual({ blocks: 0, webhooks: 0, logs: 0 });
@@ -81,7 +81,7 @@ test('seals rows again that a process sealed with the former key, once that proc
   await until(async () => (await spin(last)).status === 200, 'the game deals');
 });
 
-test('publishes the public log after a worker with the former signer key put that key back in force and ended', async () => {
+test('publishes the public log after a worker with the former signer key put that key back into force and ended', async () => {
   const stores = await freshStores();
   const books = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
   const origin = 'spindle.example/keys';
@@ -113,7 +113,8 @@ test('publishes the public log after a worker with the former signer key put tha
   await (await run(next, former)).stop();
   const service = await run(next);
   await until(() => inForce(next), 'the former key is taken out');
-  // The running worker may take the key out again before the test looks, so a trigger records each change.
+  // The running worker may put its own key into force again before the test reads the log's key, so a trigger
+  // records each change.
   await books`CREATE TABLE seen (vkeys text[])`;
   await books`CREATE FUNCTION note_keys() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN INSERT INTO seen VALUES (NEW.vkeys); RETURN NULL; END $$`;

@@ -1,11 +1,12 @@
 /**
  * `npm run test:upgrade -- [--from REF] [--rounds 30] [--rate 500] [--kills] [--plant NAME]`
  *
- * Starts two front ends and two workers of an older build, puts load on them, and replaces them one by one
- * with a newer build and then with the older build again, round after round. Finally it upgrades, finishes
- * the upgrade, and starts the older build once more, which must be refused. `--kills` also kills a process in
- * each round. With `--plant` the newer build has a fault that the run must find. Exit status 0 means that no
- * request failed, nothing was lost or dealt twice, every answer is repeated, and the audit is clean.
+ * Starts two front ends and two workers of an older build and puts load on them. Replaces them one by one
+ * with a newer build and then with the older build again, round after round. Finally it upgrades all
+ * processes, finishes the upgrade, and starts the older build once more, which must be refused. `--kills`
+ * also kills a process in each round. With `--plant` the newer build has a fault that the test must find.
+ * Exit status 0 means that no request failed, nothing was lost or dealt twice, every repeated request got the
+ * same response, and the audit found no fault.
  */
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -38,7 +39,7 @@ const plant = values.plant as Plant | undefined;
 if (plant !== undefined && !PLANTS.includes(plant)) throw new Error(`--plant is one of ${PLANTS.join(', ')}`);
 
 const NOT_UNDERSTOOD = 'messages were not understood';
-/** Pattern that a fault of the newer version must cause in the findings. */
+/** Pattern that the findings must match if the newer version has the fault. */
 const SYMPTOMS: Readonly<Record<Plant, RegExp>> = {
   'dropped-column': /column .* does not exist/,
   'early-format': new RegExp(`format ${NEXT_FORMAT}, which this version (does not|can't) read`),
@@ -47,10 +48,12 @@ const SYMPTOMS: Readonly<Record<Plant, RegExp>> = {
 
 const say = (line: string): void => console.log(line);
 const STEADY_MS = 2000;
-/** Time in ms after which the leases of a killed worker have expired and another worker writes its cells. */
+/**
+ * Time, in ms, in which the leases of a killed worker expire and another worker begins to write its cells.
+ */
 const AFTER_KILL_MS = 6000;
 const AFTER_FINISH_MS = 7000;
-/** Time in ms until a load balancer learns that an address is gone. */
+/** Time, in ms, in which a load balancer learns that an address is gone. */
 const LEARNT_AFTER_MS = 1000;
 const WATCHED_EVERY_MS = 20;
 const PARTNERS = 2;
@@ -65,7 +68,7 @@ class Fleet {
   readonly members: Member[] = [];
   readonly #settings: NodeJS.ProcessEnv;
   readonly #traffic: () => Traffic | undefined;
-  /** Errors that processes have logged, and columns that they missed in the schema. */
+  /** Errors that processes have logged, and columns of the schema that they did not find. */
   readonly logged: string[] = [];
 
   constructor(settings: NodeJS.ProcessEnv, traffic: () => Traffic | undefined) {
@@ -139,8 +142,8 @@ async function provision(client: Client): Promise<Games[]> {
 }
 
 /**
- * Polls for cells without an owner. @returns a function that stops polling and gives the longest time that a
- * cell was without an owner, in ms
+ * Polls for cells without an owner.
+ * @returns a function that stops polling and returns the longest time for which a cell had no owner, in ms
  */
 function watchOwners(sql: postgres.Sql): () => Promise<number> {
   const freeSince = new Map<number, number>();
@@ -219,8 +222,8 @@ async function openScene(cleanup: Cleanup): Promise<Scene> {
     CELLS: '8',
     LOG_LEVEL: 'warn',
     REQUEST_ID_WINDOW_S: '5',
-    // TEST_CONSTANTS switches off the check of production ranges, because REQUEST_ID_WINDOW_S is shorter
-    // here.
+    // TEST_CONSTANTS switches off the check that settings are in the range for production, because
+    // REQUEST_ID_WINDOW_S is shorter here.
     TEST_CONSTANTS: '{}',
     POSITION_FILE: join(folder, 'position.json'),
   };
@@ -235,7 +238,7 @@ async function openScene(cleanup: Cleanup): Promise<Scene> {
   return { older, newer, stores, settings, fleet, traffic, sql };
 }
 
-/** Replaces every process with the newer build and then with the older build again. */
+/** Replaces every process with one of the newer build, and then with one of the older build again. */
 async function playRound({ older, newer, fleet, traffic }: Scene, round: number): Promise<void> {
   for (const [turn, root] of [newer, older].entries()) {
     for (const member of fleet.members) {
@@ -266,13 +269,16 @@ async function finish({ older, newer, stores, settings, fleet }: Scene): Promise
   await until(mayFinish, 'the upgrade can be finished', 60_000);
   const finished = await spindle(newer, stores, 'upgrade', 'finish', '--yes');
   if (finished.status !== 0) faults.push(`finish: ${finished.out}`);
-  // The pause gives every process time to learn of the finished upgrade.
+  // During the pause, every process learns that the upgrade is finished.
   await pause(AFTER_FINISH_MS);
   const unrefused = await refusal(older, settings);
   return unrefused === undefined ? faults : [...faults, unrefused];
 }
 
-/** Compares all answers with the stores. @returns the faults */
+/**
+ * Compares all responses with the stores.
+ * @returns the faults
+ */
 async function judge({ newer, stores, fleet, traffic, sql }: Scene): Promise<string[]> {
   const faults: string[] = [];
   const { dealt, failures } = traffic;

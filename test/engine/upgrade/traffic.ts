@@ -1,7 +1,7 @@
 /**
  * Simulates players of every kind of game behind a load balancer. Connections are kept alive, and a request
- * whose connection was closed is retried once at another address. Answers are kept so that their requests can
- * be repeated.
+ * whose connection was closed is retried once at another address. Responses are kept, so that their requests
+ * can be repeated and compared.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { Agent } from 'undici';
@@ -9,7 +9,7 @@ import { Agent } from 'undici';
 const CONNECTIONS_PER_ADDRESS = 8;
 const TICK_MS = 10;
 const PLAYERS = 200;
-/** Maximum number of answers that are kept for a repetition of their requests. */
+/** Maximum number of responses that are kept for a repetition of their requests. */
 const KEPT_MAX = 4000;
 
 export interface Games {
@@ -30,7 +30,7 @@ interface WireAnswer {
   readonly text: string;
 }
 
-/** A request that failed or got a wrong answer. */
+/** A request that failed or got a wrong response. */
 export interface Failure {
   readonly at: string;
   readonly what: string;
@@ -52,7 +52,7 @@ export class Traffic {
   mayFail = false;
   readonly failures: Failure[] = [];
   readonly kept: Kept[] = [];
-  /** Number of spins and tickets that were answered with 200, without repetitions. */
+  /** Number of spins and tickets whose response had status 200, without repetitions. */
   dealt = 0;
   rounds = 0;
   retried = 0;
@@ -73,7 +73,7 @@ export class Traffic {
     if (at >= 0) this.#addresses.splice(at, 1);
   }
 
-  /** Sends the given number of requests per second, however long they take. */
+  /** Sends the given number of requests per second, however long each request takes. */
   start(perSecond: number): void {
     const loop = async (): Promise<void> => {
       const begun = performance.now();
@@ -96,7 +96,10 @@ export class Traffic {
     return this.#agent.destroy();
   }
 
-  /** Repeats the requests with kept answers. @returns the answers that differ */
+  /**
+   * Repeats the requests whose responses were kept.
+   * @returns the responses that differ
+   */
   async differing(): Promise<Kept[]> {
     const differing: Kept[] = [];
     for (const each of this.kept) {
@@ -171,7 +174,7 @@ export class Traffic {
     return answer;
   }
 
-  /** @throws if the connection of the second attempt, at another address, is closed as well */
+  /** @throws if the second attempt, at another address, also ends with a closed connection */
   async #ask(key: string, path: string, body?: string): Promise<WireAnswer> {
     let first: string | undefined;
     for (let tries = 1; ; tries++) {
@@ -196,7 +199,7 @@ export class Traffic {
       headers: { 'X-API-Key': key, 'Content-Type': 'application/json' },
     });
     const answer = { status: response.statusCode, text: await response.body.text() };
-    // A service that can't tell the state of its stores yet answers with an error, and the request is
+    // A service that can't determine the state of its stores yet returns an error, and the request is
     // retried.
     if (this.mayFail && (answer.status >= 500 || answer.text.includes('KS-4110')))
       throw new Error(`${answer.status} ${answer.text.slice(0, 80)}`);
@@ -208,7 +211,7 @@ export class Traffic {
   }
 }
 
-/** @param share quantile from 0 to 1; 0.99 returns the value that the slowest hundredth starts with */
+/** @param share quantile from 0 to 1; for 0.99 returns the lowest latency of the slowest hundredth */
 export function quantile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;

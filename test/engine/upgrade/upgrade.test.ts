@@ -1,5 +1,5 @@
 /**
- * Tests neighbouring versions on the same stores: which processes run, which format is written, and which
+ * Tests consecutive versions on the same stores: which processes run, which data format is written, and which
  * versions are refused.
  */
 import { execFile } from 'node:child_process';
@@ -41,7 +41,7 @@ beforeAll(async () => {
   redis = rawRedis(stores.redisUrl);
   books = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
   sql = connectPostgres(stores.databaseUrl, { max: 2, name: 'upgrade test', onError: () => {} });
-  // Only the installation row states which format is written.
+  // The written format is recorded only in the row of the table `installation`.
   await books`ALTER TABLE installation ALTER COLUMN format SET DEFAULT 0`;
   service = await startLogged(stores, { CELLS: '1', SPIN_DEADLINE_MS: '2000' });
 });
@@ -61,7 +61,7 @@ const spindle = (...args: string[]) =>
     ({ code, stdout, stderr }) => ({ status: code as number, out: `${stdout}${stderr}` }),
   );
 const format = async (): Promise<number> => (await books`SELECT format FROM installation`)[0]!.format;
-/** Returns the format that a cell may contain. */
+/** Returns the newest format that a cell may contain. */
 const cellFormat = async (): Promise<number> => Number((await redis.hget(cellKey(0), 'format')) ?? 1);
 
 test('a fresh database and its cells have the newest format', async () => {
@@ -83,7 +83,7 @@ test('a fresh database has no pending upgrade: upgrade status lists the processe
   expect((await spindle('upgrade', 'status')).out).toContain('there is nothing to finish');
 });
 
-test('accepts a message with an additional member and rejects a message that lacks a member', () => {
+test('accepts a message with an additional property and rejects a message that lacks a property', () => {
   expect(readDealtMessage('3 token 7 4096 more')).toEqual({
     cell: 3,
     token: 'token',
@@ -101,7 +101,7 @@ test("refuses to finish an upgrade while a process runs that can't read the new 
   expect(await format()).toBe(FORMATS.newest);
 });
 
-test("a process deals nothing once a format that it can't read is on record, even before a cell has that format", async () => {
+test("a process deals nothing once a format that it can't read is recorded, even before a cell has that format", async () => {
   const { key, partnerId } = await service.newPartner();
   const gameId = await service.newGame(key, parSheet('classic-3-reel'));
   const spin = () => service.spin(key, { gameId, playerId: 'p', wagerUsd: 0.25 });
@@ -109,7 +109,7 @@ test("a process deals nothing once a format that it can't read is on record, eve
   await books`UPDATE installation SET format = ${NEXT}`;
   const refused = { errorCode: 'KS-5002' };
   await until(async () => (await spin()).body.errorCode === 'KS-5002', 'nothing is dealt');
-  // The queue in Redis is checked, because earlier spins may still be on their way to the ledger.
+  // The test checks the queue in Redis, because earlier spins may still be on their way to the ledger.
   const dealt = async () => readGame((await redis.hgetBuffer(gamesKey(0), String(gameId)))!).nextIndex;
   const before = await dealt();
   for (let i = 0; i < 3; i++) expect((await spin()).body).toMatchObject(refused);
@@ -124,15 +124,15 @@ test("a process deals nothing once a format that it can't read is on record, eve
   await until(async () => (await spin()).status === 200, 'it deals again');
 });
 
-test('after a finished upgrade, a process of the older version deals nothing, and neither it nor its commands start', async () => {
+test('after a finished upgrade, a process of the older version deals nothing, and older processes and commands do not start', async () => {
   const { key } = await service.newPartner();
   const gameId = await service.newGame(key, parSheet('classic-3-reel'));
   const spin = () => service.spin(key, { gameId, playerId: 'p', wagerUsd: 0.25 });
   await until(async () => (await spin()).status === 200, 'the game deals');
-  // The other process looks as if it had not reported for an hour.
+  // The record of the other process is changed, so that it did not report for an hour.
   await books`UPDATE processes SET seen_at = now() - interval '1 hour' WHERE process_id <> ${NEWER.processId}::uuid`;
   expect(await finishUpgrade(sql, 'operator', NEXT)).toEqual([]);
-  // A worker of the newer version would set this format on the cell.
+  // A worker of the newer version would record this format in the cell.
   await redis.hset(cellKey(0), 'format', NEXT);
   expect((await spin()).body).toMatchObject({ errorCode: 'KS-5002' });
   const reason = `This version reads data up to format ${FORMATS.newest}, but an upgrade was finished and the data has format ${NEXT}`;
