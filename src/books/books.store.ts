@@ -1,6 +1,6 @@
 /**
- * Stores of this folder in Postgres: ledger days, reports, returns and settlements. All share one connection
- * pool.
+ * Stores of this folder in Postgres: ledger days, reports, the return to player, and settlements. All use one
+ * connection pool.
  */
 import type { Sql } from '../postgres/connection.js';
 import { LedgerDays } from './archive/ledgerDays.store.js';

@@ -17,8 +17,8 @@ export interface StoredKey {
   /** SHA-256 of the API key. */
   readonly hash: Buffer;
   /**
-   * Prefix of the key, such as `ks_Ab3xY9`. Null for a key that the service did not generate, of which no
-   * part is stored.
+   * Prefix of the key, such as `ks_Ab3xY9`. Null for a key that the service did not generate, because no part
+   * of such a key is stored.
    */
   readonly prefix: string | null;
 }

@@ -8,7 +8,7 @@ import { DAY_MS } from './days.js';
 import type { Fault } from './errors.js';
 import { timestamp } from './schema.js';
 
-/** Versions that are served, at `/api/partner/<version>`. */
+/** Versions of the partner API that the service offers, at `/api/partner/<version>`. */
 export const API_VERSIONS = ['v1'] as const;
 
 export interface ApiVersionEnd {
@@ -38,7 +38,7 @@ export function statusOfVersion(end: ApiVersionEnd | undefined, nowMs: number): 
   return end.sunsetAt.getTime() <= nowMs ? 'SUNSET' : 'DEPRECATED';
 }
 
-/** Phases of a version's life, as the metrics name them. */
+/** Phases in the life of an API version, by their names in the metrics. */
 export const VERSION_PHASES = ['active', 'deprecated', 'last30days', 'sunset'] as const;
 export type VersionPhase = (typeof VERSION_PHASES)[number];
 
@@ -73,8 +73,8 @@ export function earliestSunset(now: Date, noticeDays: number | undefined): Date 
   if (noticeDays !== undefined) return new Date(now.getTime() + noticeDays * DAY_MS);
   const earliest = new Date(now);
   earliest.setUTCMonth(earliest.getUTCMonth() + NOTICE_MONTHS);
-  // If the month has no such day, Date moves into the next month. The last day of the intended month is used
-  // instead.
+  // If the month does not have this day (such as February 30), Date moves into the next month. The last day
+  // of the intended month is used instead.
   if (earliest.getUTCDate() !== now.getUTCDate()) earliest.setUTCDate(0);
   return earliest;
 }

@@ -1,6 +1,6 @@
 /**
- * Rules about the kinds of ledger entries as the audit uses them. They repeat ledgerEntry.ts deliberately, so
- * that a wrong rule there is noticed. A ledger kind without rules here does not compile.
+ * The audit's own rules about the kinds of ledger entries. They repeat ledgerEntry.ts deliberately, so that
+ * the audit notices a wrong rule there. A ledger kind without rules here does not compile.
  */
 import type { LedgerEntryKind } from './ledgerEntry.js';
 
@@ -8,7 +8,7 @@ interface AuditedKind {
   readonly code: number;
   /** Whether an entry of this kind takes the player's next entry number. */
   readonly isNumbered: boolean;
-  /** Group of request ids in which the kind binds one. Undefined if it binds none. */
+  /** Name space of the request id that an entry of this kind binds. Undefined if it binds none. */
   readonly binds: 'spins' | 'adjustments' | undefined;
   readonly isOfRound: boolean;
 }
@@ -30,7 +30,7 @@ for (const [kind, { code }] of Object.entries(AUDITED_KINDS)) BY_CODE[code] = ki
 /** Returns the kind of a ledger row. Undefined if no kind has the code. */
 export const auditedKindOf = (code: number): LedgerEntryKind | undefined => BY_CODE[code];
 
-/** Lists the codes of the kinds that satisfy a condition, for SQL's IN. */
+/** Lists the codes of the kinds that satisfy a condition, for the operator IN of SQL. */
 export const auditedCodesSql = (holds: (kind: AuditedKind) => boolean): string =>
   `(${Object.values<AuditedKind>(AUDITED_KINDS)
     .filter(holds)

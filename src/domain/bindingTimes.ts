@@ -1,10 +1,13 @@
 /**
- * Durations for which request ids of spins and deals bind. They depend on the time of binding, because
- * IDEMPOTENCY_TTL_S may change at any start. A shorter duration applies to ids bound afterwards; a longer one
- * also applies to ids that still bind.
+ * Durations for which the request ids of spins and deals bind (a repetition gets the same response). They
+ * depend on the time of binding, because IDEMPOTENCY_TTL_S may change at any start. A shorter duration
+ * applies only to ids bound afterwards; a longer one also applies to ids that still bind.
  */
 
-/** Duration of binding, in seconds, for ids bound from `sinceMs` on until the next such entry. */
+/**
+ * Duration of binding, in seconds, for ids that are bound from `sinceMs` until the `sinceMs` of the next
+ * element.
+ */
 export interface BindingTime {
   readonly sinceMs: number;
   readonly seconds: number;
@@ -52,7 +55,7 @@ export class BindingTimes {
     return until;
   }
 
-  /** Returns the time from which no id bound in the span binds any more. */
+  /** Returns the time from which none of the ids that were bound in the span binds any more. */
   untilMsOf({ fromMs, beforeMs }: Span): number {
     let until = 0;
     for (const span of this.#spans())
@@ -61,7 +64,7 @@ export class BindingTimes {
     return until;
   }
 
-  /** Returns the spans in which the ids were bound that still bind at `nowMs`, in order. */
+  /** Returns the spans of binding whose ids still bind at `nowMs`, in order. */
   boundAt(nowMs: number): Span[] {
     return this.#spans().flatMap(({ fromMs, beforeMs }) => {
       // Among ids with the same duration, an earlier one never binds longer than a later one, so a binary
@@ -85,7 +88,7 @@ export class BindingTimes {
     return fromMs;
   }
 
-  /** Returns the binding times that are still relevant while some cell's clock is at `nowMs`. */
+  /** Returns the binding times that still matter to a cell whose clock is at `nowMs`. */
   since(nowMs: number): readonly BindingTime[] {
     const first = this.#times.findIndex((_, i) => {
       const next = this.#times[i + 1];

@@ -1,6 +1,7 @@
 /**
- * Estimates the processes, cores, memory and disk that a load needs, from measurements of one unit of each.
- * docs/scaling.md has the source of each figure, and docs/performance.md describes the measurements.
+ * Estimates the processes, cores, memory and disk space for a load, from measured costs per spin, player and
+ * stored row. docs/scaling.md has the source of each figure, and docs/performance.md describes the
+ * measurements.
  */
 
 /** CPU time of a spin by process, in microseconds, at 64 connections. Larger batches cost less. */
@@ -22,11 +23,14 @@ const BYTES = {
  */
 const CORE_SHARE = 0.6;
 /**
- * Relative increase of a spin's CPU time for each tenfold number of partners; measured up to 100 partners.
+ * Relative increase of a spin's CPU time for each tenfold number of partners, as measured up to 100 partners.
  */
 const PARTNERS_FACTOR = 0.21;
 const PARTNERS_DECADES_MAX = 2;
-/** Factor by which Redis costs more on several nodes, whose batches are smaller. */
+/**
+ * Factor by which a spin costs more CPU time in Redis if there are several nodes, because their batches are
+ * smaller.
+ */
 const NODES_FACTOR = 1.28;
 /** Time for which Redis holds a request id, in seconds: two windows of REQUEST_ID_WINDOW_S. */
 const REQUEST_ID_SECONDS = 2 * 1800;
@@ -55,7 +59,7 @@ export interface Capacity {
   readonly frontEnds: number;
   readonly workers: number;
   readonly redisNodes: number;
-  /** Busy cores at this load, by kind of process. */
+  /** Number of busy cores at this load, by kind of process. */
   readonly cores: {
     readonly frontEnd: number;
     readonly worker: number;
@@ -70,7 +74,7 @@ export interface Capacity {
     readonly ledgerDay: number;
     readonly walDay: number;
     readonly archiveDay: number;
-    /** Disk space of the ledger for `days` days and of the binding request ids. */
+    /** Disk space, in bytes, of the ledger for `days` days and of the request ids that still bind. */
     readonly postgres: number;
   };
 }

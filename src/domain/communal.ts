@@ -1,7 +1,7 @@
 /**
- * Rules of communal progressives: a bonus pot of a slot game that fires every so many spins
- * (docs/communal.md). Pure functions: the valid configurations, the tier that fires, the division of its
- * amount, and the return. The scripts in lua/ apply the same rules at each spin.
+ * Rules of communal progressives: a bonus pot of a slot game that pays each time a certain number of spins is
+ * reached (docs/communal.md). Pure functions: the valid configurations, the tier that fires, the division of
+ * its amount, and the return. The scripts in lua/ apply the same rules at each spin.
  */
 
 /** A tier fires when the number of spins reaches a multiple of `triggerAtSpins`. */
@@ -43,7 +43,10 @@ export interface CommunalState {
   readonly budgetMicros: number;
 }
 
-/** State of a pot, and whether its players are remembered, which begins when the pot is first enabled. */
+/**
+ * State of a pot, and whether Redis remembers its recent players, which it does once the pot has been
+ * enabled.
+ */
 export interface PotState extends CommunalState {
   readonly remembersPlayers: boolean;
 }
@@ -90,8 +93,8 @@ export function communalStatus(
 const SHOWN_FROM_SPINS = 1000;
 
 /**
- * Returns the progress towards a tier in percent, rounded down to tens. Null if players could time their
- * spins by it.
+ * Returns the progress towards a tier in percent, rounded down to tens. Null if the progress would help
+ * players to time their spins.
  */
 export const progressPct = (progress: number, triggerAtSpins: number): number | null =>
   triggerAtSpins < SHOWN_FROM_SPINS
@@ -99,8 +102,8 @@ export const progressPct = (progress: number, triggerAtSpins: number): number | 
     : Math.floor(((progress % triggerAtSpins) * 10) / triggerAtSpins) * 10;
 
 /**
- * Returns the bonus return per spin as a fraction of the wager, while the budget lasts. The share of spins on
- * which a tier fires is that of its multiples that are not multiples of a higher tier (inclusion–exclusion).
+ * Returns the bonus return per spin as a fraction of the wager, while the budget lasts. A tier fires at those
+ * of its multiples that are not multiples of a higher tier (inclusion–exclusion).
  */
 export function bonusRtp({ tiers }: Pick<CommunalRules, 'tiers'>, wagerMicros: number): number {
   let perSpin = 0;

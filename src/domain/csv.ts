@@ -17,6 +17,9 @@ const csvText: CsvText = (value) => `"${value.replaceAll('"', '""')}"`;
  */
 const escapedText: CsvText = (value) => csvText(FORMULA.test(value) ? `'${value}` : value);
 
-/** Returns the function that formats texts as the request asks for: with or without escaped formulas. */
+/**
+ * Returns the function that formats texts for a request: with an apostrophe before formulas if the request
+ * asks for it, otherwise unchanged.
+ */
 export const csvTexts = ({ escapeFormulas }: { readonly escapeFormulas?: string }): CsvText =>
   escapeFormulas === 'true' ? escapedText : csvText;

@@ -9,19 +9,19 @@ export interface Decimal {
   readonly exponent: number;
 }
 
-/** A parsed number token. `digits` has no zeros at either end and is empty for zero. */
+/** A parsed number token of JSON. `digits` has no zeros at either end and is empty for zero. */
 export interface DecimalText {
   readonly isNegative: boolean;
   readonly digits: string;
-  /** Power of ten of the last digit. Infinite if the exponent in the token is beyond any number. */
+  /** Power of ten of the last digit. Infinite if the exponent in the token does not fit a double. */
   readonly exponent: number;
 }
 
 const NUMBER_TOKEN = /^(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/;
 
 /**
- * Parses an RFC 8259 number token. Undefined if the text is none. Time and memory are proportional to the
- * length of the text, however large the exponent is.
+ * Parses an RFC 8259 number token. Undefined if the text is not such a token. Time and memory are
+ * proportional to the length of the text, however large the exponent is.
  */
 export function scanDecimal(text: string): DecimalText | undefined {
   const match = NUMBER_TOKEN.exec(text);
@@ -54,8 +54,8 @@ export function decimalOf(value: number): Decimal {
 }
 
 /**
- * Converts decimals to integer multiples of one power of ten: the largest that fits all of them, at most
- * 10^0.
+ * Converts decimals to integer multiples of one power of ten: the largest power, at most 10^0, of which all
+ * of them are multiples.
  */
 export function toCommonExponent(decimals: readonly Decimal[]): { digits: bigint[]; exponent: number } {
   let exponent = 0;

@@ -1,4 +1,4 @@
-/** PAR sheet of the game that a first start creates. It is also the default sheet of tests. */
+/** PAR sheet of the game that the first start of a service creates. It is also the default sheet of tests. */
 
 const symbols = { SEVEN: '7', BAR: 'BAR', BELL: 'BELL', CHERRY: 'CH', WILD: 'W', BLANK: '-' };
 const display = (names: readonly string[]): string =>

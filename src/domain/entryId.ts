@@ -67,13 +67,13 @@ export const entryCellSql = (column: string): string => `((${column} >> ${SEQUEN
  */
 export const firstIdAt = (timeMs: number): bigint => BigInt(timeMs) << TIME_SHIFT_BIG;
 
-/** Returns the difference of ids that corresponds to a duration in milliseconds. */
+/** Returns the difference between two ids whose times differ by a duration in milliseconds. */
 export const idsIn = (durationMs: number): bigint => BigInt(durationMs) << TIME_SHIFT_BIG;
 
 /** Returns the id of the stream entry in the outbox whose last ledger entry has this id. */
 export const streamIdOf = (id: bigint): string => `${id >> TIME_SHIFT_BIG}-${id & SEQUENCE_MASK}`;
 
-/** Returns a stream id such that the next stream entry after it contains this ledger entry. */
+/** Returns a stream id after which the next entry of the outbox's stream contains this ledger entry. */
 export function streamIdBefore(id: bigint): string {
   const hasOneBefore = (id & SEQUENCE_MASK) > 0n;
   return hasOneBefore ? streamIdOf(id - 1n) : `${(id >> TIME_SHIFT_BIG) - 1n}-${SEQUENCE_MAX}`;

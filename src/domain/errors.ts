@@ -19,7 +19,10 @@ export interface ErrorEntry {
   readonly status: number;
   readonly retry: RetryClass;
   readonly message: string;
-  /** A code of the contract for an operation that this service does not offer. It is never sent. */
+  /**
+   * An error code of the contract for an operation that this service does not offer. The service never sends
+   * it.
+   */
   readonly reserved?: true;
 }
 
@@ -144,21 +147,24 @@ export const ERRORS = {
   dealingOff: entry('KS-5013', 503, 'later', 'Dealing is switched off for the moment; nothing was dealt'),
 } as const satisfies Record<string, ErrorEntry>;
 
-/** Path of the page on which the service itself describes an error and its remedy. */
+/** Path of the page, served by the service, that describes an error and its remedy. */
 export const docUrlOf = ({ code }: ErrorEntry): string => `/docs/errors#${code}`;
 
 /** One fault of a refused request. `path` is a JSON Pointer (RFC 6901) into the request. */
 export interface Fault {
   readonly path: string;
   readonly message: string;
-  /** For KS-4222: the open round and the number of its newest action. */
+  /** For KS-4222: the open round, and the number of the newest action in it. */
   readonly roundId?: string;
   readonly lastActionSeq?: number;
-  /** For KS-4219: why there is no proof. */
+  /** For KS-4219: the reason why there is no proof. */
   readonly reason?: 'FORCED' | 'BEFORE_LOG' | 'ARCHIVED';
 }
 
-/** A refusal with an entry of the catalogue. It is an answer to the caller, not a defect of the service. */
+/**
+ * A refusal of a request with an entry of the catalogue of errors. It is a response to the caller, not a
+ * defect of the service.
+ */
 export class ApiError extends Error {
   readonly entry: ErrorEntry;
   readonly details: readonly Fault[] | undefined;

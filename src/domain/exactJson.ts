@@ -2,9 +2,9 @@
  * Reads and writes JSON whose numbers may have more digits than a double holds, so that sums of money and
  * counts are exact.
  *
- * A number that fits a double is a number. Any other is an ExactNumber, which becomes a marked string in
- * JSON.stringify; the mark is removed afterwards. The mark is U+0000, which no text of the stores or of a
- * request can contain.
+ * A number that fits a double is read as a number. Any other number is an ExactNumber, which JSON.stringify
+ * turns into a string with a mark; the mark and the quotes are removed afterwards. The mark is U+0000, a
+ * character that no text of the stores or of a request can contain.
  */
 import { microsToUsdText, usdToMicros } from './money.js';
 
@@ -12,7 +12,7 @@ const MARK = '\u0000';
 const MARKED = /"\\u0000(-?[0-9.]+)"/g;
 /** Matches the strings (which are skipped) and the numbers of a JSON text. */
 const TOKEN = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
-/** Number of decimal digits that a double always represents distinctly. */
+/** Number of significant decimal digits up to which different numbers are always different doubles. */
 const SAFE_DIGITS = 15;
 
 /** A JSON number that is kept as its text. */
@@ -35,7 +35,7 @@ export class ExactNumber {
 
 export type JsonNumber = number | ExactNumber;
 
-/** Type of a schema's values in which amounts and counts may exceed a double. */
+/** Type of the values of a schema in which amounts and counts may exceed a double. */
 export type WithSums<Described, Counts> = {
   readonly [Name in keyof Described]: Name extends `${string}Usd` | Counts
     ? Described[Name] | ExactNumber

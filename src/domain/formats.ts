@@ -1,7 +1,8 @@
 /**
  * Formats of the data that processes share: records in Redis, notes in the outbox, messages. A build writes
- * the format of the installation and reads those from `oldest` to `newest`, so that neighbouring versions run
- * side by side (docs/internals.md). A change that the previous build can't read needs a new format.
+ * the format of the installation, and reads the formats from `oldest` to `newest`, so that neighbouring
+ * versions run side by side (docs/internals.md). A change that the previous build can't read needs a new
+ * format.
  */
 export interface Formats {
   readonly oldest: number;
@@ -9,8 +10,8 @@ export interface Formats {
 }
 
 /**
- * Formats of this build. Each cell has a field `format` with the format of its data; if it is absent, the
- * format is 1.
+ * Formats that this build can read and write. Each cell has a field `format` with the format of its data; if
+ * it is absent, the format is 1.
  */
 export const FORMATS: Formats = { oldest: 1, newest: 1 };
 

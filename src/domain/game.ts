@@ -1,5 +1,5 @@
 /**
- * Types of a registered game and its partner, as a front end holds them in memory to judge and answer spins.
+ * Types of a registered game and its partner, as a front end has them in memory to check and answer spins.
  */
 import type { GameStatus, KindOfGame } from './games/kindOfGame.js';
 import type { BlackjackTable } from './games/tableTerms.js';
@@ -15,7 +15,7 @@ export interface Partner {
   readonly isActive: boolean;
   /** Cell in Redis that has this partner's data, 0..255. */
   readonly cell: number;
-  /** Maximum number of requests per minute, counted from the epoch. */
+  /** Maximum number of requests in a minute. Minutes are counted from the epoch. */
   readonly spinRateLimit: number;
   readonly apiRateLimit: number;
   readonly openingBalanceMicros: number;
@@ -51,7 +51,7 @@ export interface Game {
   readonly poolSize: number;
   /** Sum of all prizes of a raffle as a fraction of the price of all tickets. */
   readonly poolRtp?: number | null;
-  /** Time when a raffle's pool was sealed, in ms since the epoch. No outcome of it was dealt before. */
+  /** Time when a raffle's pool was sealed, in ms since the epoch. None of its outcomes was dealt before. */
   readonly sealedAtMs: number | undefined;
   readonly wagerMicros: number;
   readonly maxPayoutMicros: number;
@@ -64,7 +64,7 @@ export interface Game {
   readonly payoutMicros: readonly number[];
   /** Members `outcome` and `presentation` of a response for each outcome code, as UTF-8 JSON. */
   readonly fragments: readonly Buffer[];
-  /** Table of a game that is played in rounds. Undefined for a game that is played in spins. */
+  /** Blackjack table of a game that is played in rounds. Undefined for a game that is played in spins. */
   readonly table?: BlackjackTable | undefined;
 }
 
@@ -72,7 +72,7 @@ export interface Game {
 const prizeTiers = new WeakMap<Pick<Game, 'fragments'>, (number | undefined)[]>();
 
 /**
- * Returns the prize tier of an outcome. It is parsed from the fragment once for each outcome code.
+ * Returns the prize tier of an outcome. It is parsed from the rendered JSON once for each outcome code.
  * @throws Error if the game has no such outcome.
  */
 export function prizeTierOf(game: Pick<Game, 'gameId' | 'fragments'>, outcomeCode: number): number {

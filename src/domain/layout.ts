@@ -1,7 +1,7 @@
 /**
  * Defines packed records: their members, the offsets of the members, and how they are read and written, in
- * little endian. The layouts themselves are in layouts.ts; `npm run layouts` generates the formats of the
- * scripts from them.
+ * little endian. The layouts themselves are in layouts.ts, from which `npm run layouts` generates the format
+ * strings of the Lua scripts.
  */
 
 /** A member of a packed record. */
@@ -30,7 +30,7 @@ export interface Layout<M extends Members> {
   make(values: ValuesOf<M>): Buffer;
 }
 
-/** Values of the members in a record. */
+/** Values of the members of a record. */
 export type RecordOf<L> = L extends Layout<infer M> ? ValuesOf<M> : never;
 
 export function layout<M extends Members>(members: M): Layout<M> {
@@ -77,7 +77,7 @@ export const u16 = unsigned(2, 'I2');
 export const u32 = unsigned(4, 'I4');
 export const u48 = unsigned(6, 'I6');
 
-/** A signed 64-bit integer within the safe range, for whole micro-USD. */
+/** A signed 64-bit integer within the range of safe integers, for whole micro-USD. */
 export const money: Member<number> = {
   bytes: 8,
   lua: 'i8',
@@ -147,7 +147,7 @@ const length = (of: Member<number>, lua: string): Member<number> => ({
 export const text8 = length(u8, 'Bc0');
 export const text16 = length(u16, 'I2c0');
 
-/** Reads a signed 64-bit little-endian integer that is within the safe range. */
+/** Reads a signed 64-bit little-endian integer, which must be a safe integer. */
 export function readSafeInt64(buffer: Buffer, at: number): number {
   return buffer.readInt32LE(at + 4) * 4_294_967_296 + buffer.readUInt32LE(at);
 }

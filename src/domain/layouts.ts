@@ -1,8 +1,8 @@
 /**
  * Definitions of all packed records: data in Redis, batches and their replies, and the outbox, with their
- * flags, codes and limits. `npm run layouts` generates the formats of the scripts (lua/include/layouts) from
- * them, and a test checks that both agree. Stores of released versions contain these bytes, so a layout may
- * only be changed by a migration.
+ * flags, codes and limits. `npm run layouts` generates the format strings of the Lua scripts
+ * (lua/include/layouts) from them, and a test checks that both agree. Stores of released versions contain
+ * these bytes, so only a migration may change a layout.
  */
 import { RECENCY_MAX, SPLIT_WHOLE, TIER_AMOUNT_MAX_MICROS } from './communal.js';
 import {
@@ -29,15 +29,18 @@ import { REQUEST_KEY_BYTES } from './requestKey.js';
  */
 export const MONEY_MAX_MICROS = 9_000_000_000_000_000;
 /**
- * Maximum absolute net of a partner, in micro-USD: a signed 64-bit integer with room for one batch. Beyond
- * it, the net stays at the limit. The net is compared only with the funding, which is at most MAX_MICROS. So
- * a spin that brings the net near this limit from below is refused long before, and a net far below zero
- * leaves all of the funding.
+ * Maximum absolute net of a partner, in micro-USD: a signed 64-bit integer with room for one batch. A net
+ * beyond the limit is stored as the limit. This does no harm: the net is compared only with the funding,
+ * which is at most MAX_MICROS. A spin that would bring the net near the upper limit is refused long before,
+ * and a net at the lower limit leaves all of the funding.
  */
 export const NET_MAX_MICROS = 9_000_000_000_000_000_000n;
-/** Minimum number of outcomes that a read-ahead takes from a block. */
+/**
+ * Minimum number of outcomes that a read-ahead takes from a block (it copies them into the record of the
+ * game's queue).
+ */
 export const READ_AHEAD = 16;
-/** Length of a request's fingerprint, in bytes, by which a repeated requestId is compared. */
+/** Length, in bytes, of the fingerprint of a request. Requests with the same requestId are compared by it. */
 export const FINGERPRINT_BYTES = 10;
 
 // Cells --------------------------------------------------------------------------------------------------
@@ -52,17 +55,17 @@ export const MOMENT = layout({ timeMs: u48, sequence: u16 });
 /** Field `last`: the newest ledger entry, and TOTALS up to it. */
 export const LAST = layout({ ...MOMENT.members, ...TOTALS.members });
 
-/** Field `booked`: the newest entry known to be committed, and TOTALS up to it. */
+/** Field `booked`: the newest entry that Redis knows to be committed, and TOTALS up to it. */
 export const BOOKED = layout({ id, ...TOTALS.members });
 
 /**
- * Start of the field `segments`. The id of the newest entry of each closed segment follows it. The segment
- * after the closed ones is the one being written.
+ * Start of the field `segments`. The ids of the newest entries of the closed segments follow, one for each.
+ * The open segment, to which request ids are added, comes after the closed ones.
  */
 export const SEGMENTS = layout({
-  /** Id up to which the request ids of entries are released. */
+  /** Entry id up to which the request ids of all entries were released. */
   releasedId: id,
-  /** Number of the oldest segment. */
+  /** Number of the oldest segment in Redis. */
   first: u32,
 });
 
@@ -72,8 +75,8 @@ export const ENTRY_ID = layout({ id });
 // Games --------------------------------------------------------------------------------------------------
 
 /**
- * Queue of a game. It is followed by outcomes from the next index on that were read ahead of the block (u16
- * each), if any.
+ * Queue of a game. The outcomes that were read ahead of the block, from the next index on, follow (u16 each),
+ * if there are any.
  */
 export const GAME = layout({
   /** Index of the next outcome to deal. */
@@ -90,8 +93,8 @@ export const GAME = layout({
 // Partners -----------------------------------------------------------------------------------------------
 
 /**
- * Rate limit windows of a partner, by the minute they belong to, with the requests counted in them, and the
- * partner's net (payouts − wagers).
+ * The windows of a partner's rate limits for spins and for API requests, each with its minute and the number
+ * of requests counted in it. The partner's net (payouts − wagers) follows.
  */
 export const PARTNER = layout({
   spinMinute: u32,
@@ -106,7 +109,7 @@ export const PARTNER = layout({
 /** Result of a spin. */
 export const CORE = layout({ id, outcomeCode: u16, balanceMicros: money });
 
-/** CORE with an id that the script does not unpack. */
+/** CORE with an id that the script copies without unpacking it. */
 export const CORE_OF_ID = layout({ ...CORE.members, id: packedId });
 
 /** Payout of an outcome code in the payout table of a sheet. */
@@ -118,12 +121,13 @@ export const PAYOUT = layout({ micros: money });
  */
 export const PLAYER = layout({ ...CORE.members, entries: u32, createdAtMs: u48 });
 
-/** PLAYER with a CORE that the script does not unpack. */
+/** PLAYER with a CORE that the script copies without unpacking it. */
 export const PLAYER_OF_CORE = layout({ core: nested(CORE, 'CORE'), entries: u32, createdAtMs: u48 });
 
 /**
- * Follows PLAYER if the player's status was ever changed or a share waits for the player: PLAYER_FLAGS and
- * the number of the change (0: never changed). The waiting shares follow.
+ * Follows PLAYER if the player's status was ever changed or a share waits for the player. It has the
+ * PLAYER_FLAGS and the number of the latest change of the status (0: never changed). The waiting shares
+ * follow.
  */
 export const PLAYER_STATUS = layout({ flags: u8, change: u32 });
 
@@ -139,8 +143,8 @@ export const BOUND = layout({ core: nested(CORE, 'CORE'), fingerprint: bytes(FIN
 // Entries ------------------------------------------------------------------------------------------------
 
 /**
- * A ledger entry in the outbox, in the three parts in which the scripts make it. The player's name and the
- * requestId follow.
+ * First of the three parts of a ledger entry in the outbox. Scripts make the parts separately. The player's
+ * name and the requestId follow the last part.
  */
 export const ENTRY_HEAD = layout({
   /** Code of an EntryDefinition (ledgerEntry.ts). */
@@ -181,7 +185,7 @@ export const BATCH = layout({
   spins: u16,
   /** Length of the payout tables, in bytes. */
   tableBytes: u32,
-  /** Offset of the players, which the requestIds follow. */
+  /** Offset of the players, after which the requestIds come. */
   listsAt: u32,
   spinsAt: u32,
 });
@@ -203,7 +207,10 @@ export const BATCH_GAME = layout({
   gameId: u32,
   wagerMicros: money,
   maxPayoutMicros: money,
-  /** Offset of the game's payouts: i64 by outcome code. Several games may share them. */
+  /**
+   * Offset of the game's payouts in the payout tables (i64 by outcome code). Several games may share a payout
+   * table.
+   */
   payoutsAt: u32,
   payoutCount: u16,
   /** Number of tickets in a raffle's pool; 0 for a slot game, whose queue has no end. */
@@ -214,8 +221,8 @@ export const BATCH_GAME = layout({
 });
 
 /**
- * A spin of a batch. Positions count from 1; 0 means none. Its end is like that of a ledger entry:
- * ENTRY_TEXT, player, requestId.
+ * A spin of a batch. Positions count from 1; 0 means none. The spin ends like a ledger entry: ENTRY_TEXT,
+ * player, requestId.
  */
 export const BATCH_SPIN = layout({
   kind: u8,
@@ -228,20 +235,18 @@ export const BATCH_SPIN = layout({
   ...ENTRY_TEXT.members,
 });
 
-/**
- * Kinds of batch members. `dealCounted` marks a deal that was already counted against the rate limit window.
- */
+/** Kinds of batch members. `dealCounted` is a deal that the rate limit window has already counted. */
 export const BATCH_KIND = { deal: 1, countSpin: 2, countApi: 3, dealCounted: 4 } as const;
 /** Name of a player: `<partner id>:<playerId>`. */
 export const BATCH_PLAYER = layout({ name: text16 });
 export const BATCH_REQUEST = layout({ key: bytes(REQUEST_KEY_BYTES) });
 
 /**
- * Header of a reply. REPLY_PARTNER for each partner, REPLY_SPIN for each spin and the tails follow, each tail
- * preceded by REPLY_TAIL.
+ * Header of a reply. The following parts are REPLY_PARTNER for each partner, REPLY_SPIN for each spin, and
+ * the tails, each after its REPLY_TAIL.
  */
 export const REPLY = layout({ timeMs: u48 });
-/** Requests that the rate limit windows had counted before the batch. */
+/** Numbers of requests that the rate limit windows had counted before the batch. */
 export const REPLY_PARTNER = layout({ spinsUsed: u32, apiUsed: u32 });
 export const REPLY_SPIN = layout({ status: u8, core: nested(CORE, 'CORE') });
 /** Header of a tail. `place` is the position of its spin, from 0. */
@@ -249,13 +254,13 @@ export const REPLY_TAIL = layout({ place: u16, length: u16 });
 
 // Intents, forced outcomes, rounds -----------------------------------------------------------------------
 
-/** Result of an intent: SPIN_STATUS and CORE of its entry (lua/include/intents.lua). */
+/** Result of an intent: SPIN_STATUS, and CORE of the entry that the intent made (lua/include/intents.lua). */
 export const INTENT_REPLY = layout({ status: u8, core: nested(CORE, 'CORE') });
 
 /** Outcome chosen by a tester, and its expiry in milliseconds since the epoch. */
 export const FORCED = layout({ outcomeCode: u16, untilMs: u48 });
 export const FORCED_REPLY = layout({ status: u8, untilMs: u48 });
-/** Tail of a spin with a chosen outcome. It is shorter than the tail of a communal progressive. */
+/** Tail of a spin whose outcome a tester chose. It is shorter than the tail of a communal progressive. */
 export const FORCED_TAIL = Buffer.of(1);
 
 /** An open round: the index of its shoe, the entry of its deal, and the number of steps after the deal. */
@@ -280,13 +285,13 @@ export const ROUND_ACT_REPLY = layout({
 // Rotation -----------------------------------------------------------------------------------------------
 
 /**
- * Note of a rotation, in the place of a requestId: the outcomes of the game from the note's outcome index up
- * to `toIndex` (exclusive) are voided.
+ * Note of a rotation, which the outbox has in place of a requestId. The outcomes of the game from the note's
+ * outcome index up to `toIndex` (exclusive) are voided.
  */
 export const ROTATION = layout({ toIndex: u48 });
 /**
- * Result of a rotation: SPIN_STATUS, the id of its note (0 if there was nothing to void), and the voided
- * indices (`toIndex` is exclusive).
+ * Result of a rotation: SPIN_STATUS, the id of the rotation's note (0 if there was nothing to void), and the
+ * voided indices (`toIndex` is exclusive).
  */
 export const ROTATE_REPLY = layout({ status: u8, id: packedId, fromIndex: u48, toIndex: u48 });
 
@@ -294,7 +299,7 @@ export const ROTATE_REPLY = layout({ status: u8, id: packedId, fromIndex: u48, t
 
 /** State of a pot: version of its rules, POT_FLAGS, number of counted spins, and budget. */
 export const POT_STATE = layout({ version: u32, flags: u8, progress: u48, budgetMicros: money });
-/** Flags of a pot. `remembersPlayers` is set when the pot is first enabled. */
+/** Flags of a pot. `remembersPlayers` is set when the pot is enabled for the first time. */
 export const POT_FLAGS = { remembersPlayers: 1 } as const;
 /** Rules of a pot, which follow POT_STATE. The tiers follow the rules. */
 export const POT_RULES = layout({
@@ -308,13 +313,15 @@ export const POT_RULES = layout({
 });
 
 /**
- * Flags of the rules. `returnsToBudget`: the part of an empty community returns to the budget.
- * `paysRemaining`: a budget that is too small pays what is left.
+ * Flags of the rules. `returnsToBudget`: if the community is empty, its part returns to the budget.
+ * `paysRemaining`: if the budget is too small for a tier, the event pays what is left.
  */
 export const RULE_FLAGS = { enabled: 1, returnsToBudget: 2, paysRemaining: 4 } as const;
 export const TIER = layout({ triggerAtSpins: u32, amountMicros: money, tierName: text16 });
 
-/** Bonus that a spin notifies its player of, as the tail of its reply. The name of the tier follows. */
+/**
+ * Bonus that a spin notifies its player of, as the tail of the spin's reply. The name of the tier follows.
+ */
 export const BONUS_NOTICE = layout({
   eventId: packedId,
   tierLevel: u8,
@@ -326,19 +333,19 @@ export const BONUS_NOTICE = layout({
 });
 
 /**
- * A share that waits for its player: the length of the rest in bytes, and the entry of the share.
+ * A share that waits for its player: the length of the following bytes, and the entry of the share.
  * BONUS_NOTICE and the name of the tier follow.
  */
 export const WAITING_SHARE = layout({ length: u16, entryId: id });
 /**
- * Takes the place of the requestId in the entry of a share. `isTrigger` is 1 if the player triggered the
- * event.
+ * Takes the place of the requestId in the ledger entry of a share. `isTrigger` is 1 if the player triggered
+ * the event.
  */
 export const SHARE_TEXT = layout({ eventId: packedId, isTrigger: u8 });
 
 /**
- * Change of a pot by a script call, as a note in the place of a requestId: NOTE_CAUSE, the version of the
- * rules or the number of the intent, and the state before and after.
+ * Note of a change of a pot by a script call, which the outbox has in place of a requestId: NOTE_CAUSE, the
+ * version of the rules or the number of the intent, and the state before and after.
  */
 export const STATE_NOTE = layout({
   type: u8,
@@ -374,7 +381,7 @@ export const COMMUNAL_LIMITS = {
   SPLIT_WHOLE,
   TIER_AMOUNT_MAX: TIER_AMOUNT_MAX_MICROS,
   RECENCY_MAX,
-  /** Number of calls after which the lists of recent players are merged into one. */
+  /** Number of script calls after which the lists of recent players are merged into one. */
   RECENCY_CALLS_MAX: 32,
   /** Maximum number of bytes after PLAYER, including its status. Further shares go to the player's list. */
   WAITING_BYTES_MAX: 2048,
@@ -383,8 +390,8 @@ export const COMMUNAL_LIMITS = {
   /** Maximum number of shares that may wait for a player. */
   WAITING_MAX: 10_000,
   /**
-   * Maximum number of ledger entries of a call that triggers an event, so that no call blocks the cell for
-   * long.
+   * Maximum number of ledger entries that a script call adds if it triggers an event, so that no call blocks
+   * the cell for long.
    */
   ENTRIES_MAX: 256,
 } as const;

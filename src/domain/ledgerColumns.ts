@@ -6,8 +6,8 @@
  *
  * A member that is not a text has the same name in the outbox (ENTRY of layouts.ts), by which a flush copies
  * it; `partnerId` is the exception. To add a column, write a migration that adds it to `ledger` and
- * `kept_entries`, and add it here as the last one. If it can be null, the transcoder (ledger/transcoder.ts)
- * must set when it is.
+ * `kept_entries`, and add it to the end of the list here. If it can be null, the transcoder
+ * (ledger/transcoder.ts) must set when it is.
  */
 import type { EntryKind } from './ledgerEntry.js';
 
@@ -23,13 +23,16 @@ export interface LedgerColumn {
    * values.
    */
   readonly parquet: 'int64' | 'int32' | 'smallInt32' | 'text' | 'dictionary';
-  /** Readers of the column besides the archive, the audit and the histories, which read all columns. */
+  /**
+   * Readers that select this column. The archive, the audit and the histories are not listed, because they
+   * read all columns.
+   */
   readonly readBy: readonly LedgerReader[];
 }
 
 /**
- * Readers of a part of the columns. `rebuild` is a rebuild or repair of Redis; `keptAudit` is the audit of
- * tickets and adjustments of dropped days.
+ * Readers that select only some of the columns. `rebuild` is a rebuild or repair of Redis; `keptAudit` is the
+ * audit of tickets and adjustments of dropped days.
  */
 type LedgerReader = 'rebuild' | 'keptAudit';
 
@@ -132,7 +135,7 @@ type ValueOf<C extends LedgerColumn> =
   | Values[C['value']]
   | (C extends { readonly isNullable: true } ? null : never);
 
-/** Values of a row by member, with the code of its kind. */
+/** Values of a ledger row by member, with the code of its kind. */
 export type LedgerRow = { -readonly [M in LedgerMember]: ValueOf<Columns[M]> };
 
 /** An entry of the ledger, with the name of its kind. */
@@ -147,7 +150,7 @@ export type EntryRow = {
     | (Columns[M] extends { readonly isNullable: true } ? null : never);
 };
 
-/** Members of a ledger row that a reader uses. */
+/** Members of a ledger row that one kind of reader selects. */
 export type MembersReadBy<R extends LedgerReader> = {
   [M in LedgerMember]: R extends Columns[M]['readBy'][number] ? M : never;
 }[LedgerMember];

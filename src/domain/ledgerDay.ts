@@ -28,7 +28,7 @@ export const fileName = (file: ArchiveFile): string => `${file}.parquet`;
 export const MANIFEST = 'manifest.json';
 
 /**
- * Total of the entries of a partner, game and kind. Sums are decimal text of whole micro-USD, because a JSON
+ * Sums over the entries of a partner, game and kind. Sums are decimal text of whole micro-USD, because a JSON
  * number can't hold every sum.
  */
 export interface EntryTotal {
@@ -60,7 +60,7 @@ export interface Manifest {
   readonly files: { readonly [File in ArchiveFile]: FileSeal };
   /** Totals of the day's entries by partner, game and kind. */
   readonly totals: readonly EntryTotal[];
-  /** Minimum credit of a large win in micro-USD, by partner. */
+  /** Minimum amount, in micro-USD, from which a credit is a large win, by partner. */
   readonly largeWinMicros: { readonly [partnerId: string]: number };
   /** Newest revisions of the day's settlement reports at the time of archiving. */
   readonly reports: readonly {
@@ -76,11 +76,14 @@ export interface Manifest {
 export const manifestText = (manifest: Manifest): string => canonicalize(manifest)!;
 export const sha256 = (text: string | Buffer): string => createHash('sha256').update(text).digest('hex');
 
-/** Formats a total with its partner, game and kind, so that both sides of a comparison look alike. */
+/** Formats a total with its partner, game and kind, so that two totals can be compared as texts. */
 const totalText = ({ partnerId, gameId, kind, entries, wageredMicros, creditedMicros }: EntryTotal): string =>
   `partner ${partnerId}, game ${gameId}, kind ${kind}: ${entries} entries, wagered ${wageredMicros}, credited ${creditedMicros} micro-USD`;
 
-/** Lists the totals that differ between two sides or exist on one side only. Empty if both are equal. */
+/**
+ * Lists the totals that differ between two sides of a comparison or exist on one side only. Empty if both
+ * sides are equal.
+ */
 export function differingTotals(
   expected: readonly EntryTotal[],
   found: readonly EntryTotal[],

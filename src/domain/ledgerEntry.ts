@@ -30,7 +30,9 @@ export interface EntryDefinition {
    * - `none`: no money moves and the ledger has no row; the entry is a note
    */
   readonly counterpart: 'game' | 'opening' | 'adjustment' | 'communal' | 'sandbox' | 'none';
-  /** Change of the game's number of spins in totals, statistics and RTP. A round counts at its deal. */
+  /**
+   * Number of spins that the entry adds to the game's totals, statistics and RTP. A round counts at its deal.
+   */
   readonly spins: 1 | 0 | -1;
   /** Whether the entry adds payout − wager to the partner's net, which is limited by its funding. */
   readonly movesPartnerNet: boolean;
@@ -39,14 +41,14 @@ export interface EntryDefinition {
    * entry.
    */
   readonly advancesGameIndex: boolean;
-  /** Whether the entry is a player's first one. Only this kind can be. */
+  /** Whether the entry is a player's first entry. Only an opening can be the first. */
   readonly opensPlayer: boolean;
   /**
    * Whether the entry takes the player's next entry number. Otherwise it has the number of the entry before
    * it.
    */
   readonly takesEntryNumber: boolean;
-  /** Group of request ids in which the kind binds one. Undefined if it binds none. */
+  /** Name space of the request id that an entry of this kind binds. Undefined if it binds none. */
   readonly requestIds: 'spins' | 'adjustments' | undefined;
   /** Whether the entry is a step of a blackjack round, which a flush also writes to the round. */
   readonly isOfRound: boolean;
@@ -108,7 +110,7 @@ export const ENTRY_KINDS = {
     history: 'hidden',
   },
   /**
-   * Note in the outbox only, with what the ledger must record about a communal progressive
+   * Note in the outbox only. It has what the ledger must record about a communal progressive
    * (redis/communalRecords.ts).
    */
   communalNote: {
@@ -150,7 +152,7 @@ export const ENTRY_KINDS = {
     isOfRound: true,
     history: 'hidden',
   },
-  /** Returns the stakes: its wager is the negative sum of the round's wagers. */
+  /** Void of a round. It returns the stakes: its wager is the negative sum of the round's wagers. */
   roundVoid: {
     kind: 'roundVoid',
     code: 8,
@@ -182,8 +184,8 @@ export const ENTRY_KINDS = {
     history: 'spin',
   },
   /**
-   * Note in the outbox only: outcomes of a game from its index on are voided (layouts.ts, ROTATION). The
-   * ledger records them in `voids`.
+   * Note in the outbox only: the outcomes of a game from the note's index on are voided (layouts.ts,
+   * ROTATION). The ledger records them in `voids`.
    */
   rotation: {
     kind: 'rotation',
@@ -216,14 +218,20 @@ const BY_CODE: readonly (EntryDefinition | undefined)[] = Object.values<EntryDef
   [] as (EntryDefinition | undefined)[],
 );
 
-/** Returns the definition of a code. @throws RangeError if no kind has the code */
+/**
+ * Returns the definition of the kind with a code.
+ * @throws RangeError if no kind has the code
+ */
 export function entryOfCode(code: number): EntryDefinition {
   const definition = BY_CODE[code];
   if (definition === undefined) throw new RangeError(`No kind of ledger entry has the code ${code}`);
   return definition;
 }
 
-/** Lists the codes of the kinds that satisfy a condition, for SQL's IN. At least one kind must satisfy it. */
+/**
+ * Lists the codes of the kinds that satisfy a condition, for the operator IN of SQL. At least one kind must
+ * satisfy it.
+ */
 export const entryCodesSql = (holds: (definition: EntryDefinition) => boolean): string =>
   `(${Object.values(ENTRY_KINDS)
     .filter(holds)

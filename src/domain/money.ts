@@ -5,7 +5,7 @@
 
 import { decimalOf, scanDecimal } from './decimal.js';
 
-/** Maximum absolute value that the conversions below return: nine thousand million USD. */
+/** Maximum absolute amount, in micro-USD, that the conversions below return: 9 × 10^9 USD. */
 export const MAX_MICROS = 9_000_000_000_000_000;
 
 const MICROS_PER_USD = 1_000_000;
@@ -41,7 +41,7 @@ export function decimalTextToMicros(text: string): number | undefined {
  */
 export function microsToUsdText(micros: number): string {
   const magnitude = micros < 0 ? -micros : micros;
-  // The remainder of safe integers is exact, and so is the division after the remainder is subtracted.
+  // The remainder of two safe integers is exact, and so is the division after the remainder is subtracted.
   let fraction = magnitude % MICROS_PER_USD;
   const whole = (magnitude - fraction) / MICROS_PER_USD;
   const sign = micros < 0 ? '-' : '';

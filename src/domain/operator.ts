@@ -29,7 +29,7 @@ const RESERVED_NAMES: readonly string[] = [FIRST_OPERATOR, 'worker', 'cli', 'fir
 
 export const isReservedName = (name: string): boolean => RESERVED_NAMES.includes(name);
 
-/** Returns whether a role has the permissions that a route requires. */
+/** Returns whether a role has the permissions of a role that a route requires. */
 export const isPermitted = (role: Role, needed: Role): boolean =>
   ROLES.indexOf(role) <= ROLES.indexOf(needed);
 

@@ -4,7 +4,7 @@
  *
  * The financial class of an outcome is its (tierId, payMultiplier). A class is drawn by the sum of its
  * combinations' probabilities, and the combination within the class by its displayWeight. One draw from the
- * product of both decides both, so the probability of a combination is
+ * product of the two distributions decides class and combination, so the probability of a combination is
  *
  *     (class sum ÷ sum of all) × (weight ÷ class weight sum)
  *
@@ -12,10 +12,10 @@
  * owns the interval [cumulative[i−1], cumulative[i]) of N.
  *
  * A draw is free of bias. It reads the binary digits of a uniform real number in [0, 1), 16 digits first.
- * They fix an interval of width 2^−16. If the interval of one combination contains all of it, the outcome is
- * decided; a table of 65,536 entries tells which. Otherwise 64 more digits are read, and so on until the
- * outcome is decided. These additional digits come from a separate stream, so that the position of each first
- * word is fixed.
+ * They fix an interval of width 2^−16. If one combination's interval contains the whole interval, the outcome
+ * is decided; a table of 65,536 entries has the result. Otherwise 64 more digits are read, and so on until
+ * the outcome is decided. These additional digits come from a separate stream, so that the position of each
+ * first word is fixed.
  */
 
 import { endianness } from 'node:os';
@@ -26,12 +26,12 @@ const FAST_BITS = 16;
 const FAST_VALUES = 1 << FAST_BITS;
 const SLOW_BITS = 64n;
 /**
- * Maximum number of extensions of a draw. Random words leave a draw undecided for so long with a probability
- * below 2^-6000.
+ * Maximum number of times that a draw reads further digits. With random words, the probability that a draw is
+ * still undecided then is below 2^-6000.
  */
 const MAX_EXTENSIONS = 100;
 
-/** Entry of the table for a first word that does not decide the outcome. */
+/** Entry of the table for first 16 bits that do not decide the outcome. */
 export const AMBIGUOUS = 0xffff;
 
 const OUTCOME_BYTES = 2;
@@ -99,8 +99,8 @@ function decideSlowly(distribution: Distribution, word: number, nextSlowWord: ()
     width += SLOW_BITS;
     const low = bits * total;
     const index = ownerOf(cumulative, low >> width);
-    // The start of the dyadic interval, low ÷ 2^width, lies in the interval of `index`. The whole dyadic
-    // interval lies in it if its end is not beyond.
+    // The start of the dyadic interval, low ÷ 2^width, lies in the interval of the combination `index`. The
+    // whole dyadic interval lies in it if the end of the dyadic interval is not beyond it.
     if (low + total <= cumulative[index]! << width) return index;
   }
   throw new Error('a draw did not end, so the random words are not random');
@@ -134,7 +134,7 @@ function tableOf(cumulative: readonly bigint[], total: bigint): Uint16Array {
   return table;
 }
 
-/** Computes each combination's probability as a whole number of shares of one common denominator. */
+/** Computes each combination's probability as a whole number of parts of one common denominator. */
 function combinationMasses(sheet: ParSheet): bigint[] {
   const probabilities = toCommonExponent(sheet.combinations.map((each) => decimalOf(each.comboProbability)));
   const weights = toCommonExponent(sheet.combinations.map((each) => decimalOf(each.displayWeight)));
@@ -192,7 +192,7 @@ function greatestCommonDivisor(a: bigint, b: bigint): bigint {
 // Packing ------------------------------------------------------------------------------------------------
 
 /**
- * Packs outcomes as 16-bit little-endian codes. On a little-endian machine the result shares the memory of
+ * Packs outcomes as 16-bit little-endian codes. On a little-endian machine the result uses the same memory as
  * the outcomes.
  */
 export function packOutcomes(outcomes: Uint16Array): Uint8Array {

@@ -1,9 +1,9 @@
 /**
  * The PAR sheet: the definition of a slot game's mathematics, as a partner uploads it (docs/contract.md §6).
  *
- * `checkParSheet` lists all faults of an upload, not only the first. Schema and rules are checked
- * independently: a rule is applied if the parts that it uses have the right types, so that a mistyped title
- * does not hide a wrong sum (parRules.ts).
+ * `checkParSheet` lists all faults of an upload, not only the first. Schema and rules (parRules.ts) are
+ * checked independently: a rule is applied if the parts that it uses have the right types. So a title of the
+ * wrong type does not hide a wrong sum.
  */
 
 import { type Static, Type } from '#typebox';
@@ -110,7 +110,8 @@ export function checkParSheet(body: unknown): { sheet: ParSheet } | { faults: Fa
   const faultyPaths = new Set(faults.map((fault) => fault.path));
   const draft = readDraft(body);
   const report: ReportFault = (path, message) => {
-    // A member with a wrong type or range is reported only once.
+    // A member with a wrong type or range is reported only once, although the schema and a rule may both find
+    // the fault.
     if (!faultyPaths.has(path)) faults.push({ path, message });
   };
   for (const rule of PAR_RULES) rule(draft, report);
@@ -120,8 +121,8 @@ export function checkParSheet(body: unknown): { sheet: ParSheet } | { faults: Fa
 
 /**
  * Returns the upload with each list of reels cut to one reel more than the maximum. typebox examines all
- * items of a list: 5,000 stop counts took it 9 ms. A rule still sees the complete list and reports that it is
- * too long.
+ * items of a list: 5,000 stop counts took it 9 ms. The rules still get the complete list and report that it
+ * is too long.
  */
 function withShortReels(body: unknown): unknown {
   if (typeof body !== 'object' || body === null) return body;
@@ -150,7 +151,7 @@ interface DraftReels {
 const isTooLong = (list: unknown): list is unknown[] => Array.isArray(list) && list.length > MAX_REELS;
 
 function boundFaults(faults: Fault[]): Fault[] {
-  // The number of further faults is unknown, because the schema check stops at the limit.
+  // The total number of faults is unknown, because the schema check stops at its limit.
   if (faults.length < FAULTS_MAX) return faults;
   return [...faults.slice(0, FAULTS_MAX - 1), { path: '', message: 'has more faults' }];
 }

@@ -24,7 +24,10 @@ export interface DraftCombination {
   readonly tierId: number | undefined;
 }
 
-/** Reads the draft. @param body anything that JSON.parse returns */
+/**
+ * Reads the parts of the correct types from an upload.
+ * @param body anything that JSON.parse returns
+ */
 export function readDraft(body: unknown): Draft {
   const of = fieldsOf(body);
   return {

@@ -20,7 +20,7 @@ const MAX_PAYOUT_MICROS = 10_000_000_000_000;
 const TOLERANCE: Decimal = { digits: 1n, exponent: -6 };
 const ONE: Decimal = { digits: 1n, exponent: 0 };
 
-/** Reports a fault: a JSON Pointer into the upload and a message. */
+/** Reports a fault, given as a JSON Pointer into the upload and a message. */
 export type ReportFault = (path: string, message: string) => void;
 type Rule = (draft: Draft, report: ReportFault) => void;
 
@@ -56,7 +56,7 @@ function checkReelLengths(draft: Draft, report: ReportFault): void {
 
 /** Checks that each reel has at least as many stops as distinct symbols in the combinations. */
 function checkStops(draft: Draft, report: ReportFault): void {
-  // Collects the symbols in one pass over the combinations, however many stop counts were sent.
+  // Collects the symbols of all reels in one pass over the combinations, however many stop counts were sent.
   const symbolsOfReels: Set<string>[] = [];
   for (const { reelSymbols } of draft.combinations ?? []) {
     reelSymbols?.forEach((name, reel) => {

@@ -92,7 +92,7 @@ export function renderSheet(sheet: ParSheet): RenderedSheet {
   return { wagerMicros: sheet.denominationMicros, maxPayoutMicros, combinations };
 }
 
-/** Encodes the payout of each combination in micro-USD as signed 64-bit little-endian integers. */
+/** Encodes the payouts of the combinations, in micro-USD, as signed 64-bit little-endian integers. */
 export function payoutTable({ combinations }: Pick<RenderedSheet, 'combinations'>): Buffer {
   const table = Buffer.alloc(combinations.length * PAYOUT_BYTES);
   combinations.forEach((combination, index) => {
@@ -168,9 +168,9 @@ function payoutOf(sheet: ParSheet, combination: ParCombination): number {
 }
 
 /**
- * Returns a test for near misses: no-win combinations that differ from a winning combination of tier 3 or
- * above in exactly one reel. Winning combinations are indexed by their symbols with one reel masked, so that
- * a test takes one lookup per reel.
+ * Returns a function that recognises near misses: no-win combinations that differ from a winning combination
+ * of tier 3 or above in exactly one reel. Winning combinations are indexed by their symbols with one reel
+ * masked, so that the function needs one lookup per reel.
  */
 function nearMissTest(sheet: ParSheet): (combination: ParCombination) => boolean {
   const symbolsByRest = new Map<string, Set<string>>();
@@ -196,7 +196,7 @@ function maskReel(reelSymbols: readonly string[], masked: number): string {
 }
 
 /**
- * Lays out a reel. Every symbol that a combination puts on the reel gets one stop. The other stops are
+ * Lays out a reel. Every symbol that a combination has on the reel gets one stop. The other stops are
  * distributed by the symbols' probabilities on the reel, by largest remainder (the first symbol wins a tie).
  */
 function layOutReel(sheet: ParSheet, reel: number): ReelLayout {
@@ -244,7 +244,10 @@ function compareBigInts(a: bigint, b: bigint): number {
   return a < b ? -1 : 1;
 }
 
-/** Returns a stop that shows the symbol. The choice among several stops depends on the combination only. */
+/**
+ * Returns a stop at which the reel shows the symbol. The choice among several stops depends on the
+ * combination only.
+ */
 function stopOf(layout: ReelLayout, name: string, combinationIndex: number): number {
   const run = layout.runs.get(name)!;
   return positionOf(layout, run.firstOrdinal + (combinationIndex % run.stops));

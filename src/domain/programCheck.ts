@@ -1,4 +1,7 @@
-/** Schema of the result of a process's check of its own files (docs/operations.md). */
+/**
+ * Schema of the result of a program check, in which a process compares its own files with the release
+ * (docs/operations.md).
+ */
 import { type Static, Type } from '#typebox';
 import { choice, nullable, timestamp } from './schema.js';
 

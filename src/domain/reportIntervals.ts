@@ -4,7 +4,7 @@ import { shiftDay } from './days.js';
 export const INTERVALS = ['DTD', 'MTD', 'YTD', 'LTD', 'RANGE'] as const;
 export type Interval = (typeof INTERVALS)[number];
 
-/** Content of a CSV report without any activity in its interval. */
+/** Content of a CSV report whose interval has no activity. */
 export const NO_ACTIVITY = 'No Activity\r\n';
 
 export const REPORT_ROWS_MAX = 10_000;
@@ -16,12 +16,12 @@ export function firstDayOf(interval: Exclude<Interval, 'RANGE'>, today: string):
   return interval === 'YTD' ? `${today.slice(0, 5)}01-01` : undefined;
 }
 
-/** Number of days that one search for missing days goes back. */
+/** Number of days in which one search looks for missing days. */
 const LOOK_DAYS = 40;
 
 /**
  * Returns the last day up to which all days are complete in the ledger.
- * @param firstDay day before which none is missing
+ * @param firstDay first day of the search; no earlier day counts as missing
  * @param missing returns the days of a range that are not known to be complete, oldest first
  * @returns null if not even the first day is complete
  */

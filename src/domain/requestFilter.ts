@@ -1,7 +1,7 @@
 /**
- * Filter of request ids, which says that an id may be in the set or that it is not. It is a split block Bloom
- * filter (Apache Parquet, "Bloom Filter"): each id has 8 bits within 32 bytes, so a lookup touches one cache
- * line.
+ * Filter of request ids. It says that an id may be in the set, or that it certainly is not. It is a split
+ * block Bloom filter (Apache Parquet, "Bloom Filter"): each id has 8 bits within 32 bytes, so a lookup
+ * touches one cache line.
  */
 
 import { PAIR_WORDS } from './requestPairs.js';
@@ -35,7 +35,7 @@ export const foldedBytes = (bytes: number, folds: number): number =>
 
 export class RequestFilter {
   #words: Uint32Array;
-  /** Number of blocks of the filter before it was folded. */
+  /** Number of 32-byte blocks of the filter before it was folded. */
   readonly #blocks: number;
   #folds: number;
 
@@ -56,14 +56,14 @@ export class RequestFilter {
     return new Uint8Array(this.#words.buffer as ArrayBuffer);
   }
 
-  /** Number of times the filter was halved. That many bits of a block's position are ignored. */
+  /** Number of times the filter was halved. A lookup ignores this many bits of a block's position. */
   get folds(): number {
     return this.#folds;
   }
 
   /**
-   * Merges bytes of an unfolded filter of the same ids. @param at offset of the bytes in that filter, a
-   * multiple of 4
+   * Merges bytes of a second filter of the same ids, which was never folded.
+   * @param at offset of the bytes in that filter, a multiple of 4
    */
   take(at: number, bytes: Buffer): void {
     if (this.#folds === 0) new Uint8Array(this.#words.buffer).set(bytes, at);

@@ -19,8 +19,8 @@ export const requestKey = (partnerId: number, requestId: string): string =>
   hash('sha256', `${partnerId}:${requestId}`, 'binary');
 
 /**
- * Buffers for {@link requestKeyOfBytes}: the text to hash, and reusable views of it by length. Creating a
- * view costs half as much as a hash.
+ * Buffers for {@link requestKeyOfBytes}: the text to hash, and reusable views of this text by length.
+ * Creating a view costs half as much as a hash.
  */
 const TEXT = Buffer.alloc(512);
 const TEXTS: Buffer[] = [];

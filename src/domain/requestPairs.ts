@@ -1,6 +1,6 @@
 /**
- * Collects request ids for a run: pairs of 8 bytes of a hash and the id of a ledger entry, which are then
- * sorted by hash.
+ * Collects request ids for a run (a sorted list of released request ids). A pair consists of 8 bytes of an
+ * id's hash and the id of a ledger entry; the pairs are then sorted by hash.
  */
 
 /**
@@ -17,11 +17,14 @@ const FIRST_PAIRS = 256;
 const BUCKET_PAIRS = 8;
 const BUCKET_PAIRS_MAX = 64;
 const BUCKET_BITS_MAX = 17;
-/** Numbers of pairs that are sorted, or moved to their buckets, in one turn of at most a few milliseconds. */
+/**
+ * Maximum numbers of pairs that are sorted, or moved to their buckets, before other work of the thread gets a
+ * turn. A turn takes at most a few milliseconds.
+ */
 const TURN_PAIRS = 8192;
 const MOVED_PAIRS = 65_536;
 
-/** Receives sorted pairs, with equal hashes in one call. It owns the words from then on. */
+/** Receives sorted pairs, with equal hashes in one call. The receiver may change the words. */
 export interface PairsTaker {
   add(words: Uint32Array): void;
 }
@@ -85,8 +88,8 @@ export class RequestPairs {
   }
 
   /**
-   * Counts the pairs of entries up to and including this one. The pairs must have been added in the order of
-   * their entries.
+   * Counts the pairs of all entries up to and including an entry. The pairs must have been added in the order
+   * of their entries.
    */
   countTo(entryId: bigint): number {
     const high = Number(entryId >> 32n);
@@ -194,8 +197,8 @@ function sortSmall(words: Uint32Array, begin: number, end: number): void {
 }
 
 /**
- * Sorts a bucket with many pairs, which occurs if somebody searched for ids with similar hashes. @param begin
- * first pair
+ * Sorts a bucket with many pairs, which occurs if somebody deliberately chose ids with similar hashes.
+ * @param begin first pair
  */
 function sortLarge(words: Uint32Array, begin: number, end: number): void {
   const copy = words.slice(begin * PAIR_WORDS, end * PAIR_WORDS);

@@ -27,8 +27,9 @@ export class RunWriter {
   #isFirst = true;
 
   /**
-   * Creates the writer. @param ids number of ids to come @param onBlock receives each block, whose bytes
-   * remain the writer's
+   * Creates the writer.
+   * @param ids number of ids to come
+   * @param onBlock receives each block; the writer uses its bytes again afterwards
    */
   constructor(ids: number, onBlock: (block: RequestBlock) => void) {
     this.filter = RequestFilter.ofIds(ids);

@@ -5,11 +5,12 @@ const RFC_3339 = /^(\d{4}-\d{2}-(\d{2}))[Tt]([01]\d|2[0-3]):\d{2}:\d{2}(\.\d{1,9
 
 export const NO_TIME = 'must be an RFC 3339 time';
 
-/** Parses an RFC 3339 time. Undefined if the text is none. */
+/** Parses an RFC 3339 time. Undefined if the text is not such a time. */
 export function rfc3339Time(text: string): Date | undefined {
   const match = RFC_3339.exec(text);
   const time = new Date(text);
-  // Date turns the 30th of February into a day of March, so the day is compared.
+  // Date turns the 30th of February into a day of March, so the parsed day is compared with the day in the
+  // text.
   const isTime = match !== null && new Date(match[1]!).getUTCDate() === Number(match[2]);
   return isTime && !Number.isNaN(time.getTime()) ? time : undefined;
 }

@@ -1,4 +1,4 @@
-/** Judges whether the payouts of a game agree with its PAR sheet (docs/reports.md). */
+/** Evaluates whether the payouts of a game agree with its PAR sheet (docs/reports.md). */
 import { decimalOf, toCommonExponent } from './decimal.js';
 import type { ParSheet } from './par.js';
 import type { OutcomeStatistics } from './presentation.js';
@@ -12,8 +12,8 @@ export interface Paid {
 /**
  * Returns how surprising the observed return is, as s in nats. By Bernstein's inequality, a deviation of this
  * size, up or down, has a probability of at most 2·exp(−s), whatever the sheet and however few the spins. A
- * band of some σ/√n would raise too many alarms for a game with a jackpot, whose mean is far from normal for
- * millions of spins. For many spins, s is half the square of the deviation in σ/√n.
+ * band of a few σ/√n would raise too many alarms for a game with a jackpot, whose mean is far from normal for
+ * millions of spins. For many spins, s is half the square of the deviation in units of σ/√n.
  * @param maxMultiplier largest payout in wagers
  */
 export function rtpSurprise(
@@ -23,7 +23,7 @@ export function rtpSurprise(
 ): number {
   const deviation = Math.abs(rtp - certified.rtp);
   if (spins === 0 || deviation === 0) return 0;
-  // Maximum deviation of one spin: upwards by the largest payout, downwards by the mean.
+  // Maximum deviation of one spin from the mean: upwards by the largest payout, downwards by the mean.
   const reach = rtp > certified.rtp ? maxMultiplier - certified.rtp : certified.rtp;
   return (spins * deviation * deviation) / (2 * (certified.variancePerSpin + (reach * deviation) / 3));
 }
@@ -50,8 +50,8 @@ const RTP_SCALE = 1_000_000n;
 export function rtpOf(wageredMicros: bigint, paidMicros: bigint): number | null {
   if (wageredMicros <= 0n) return null;
   const scaled = (2n * paidMicros * RTP_SCALE + wageredMicros) / (2n * wageredMicros);
-  // The quotient of two exact numbers is rounded to the nearest double, which is the double that the decimals
-  // denote.
+  // The quotient of two exact numbers is rounded to the nearest double, which is the same double that the
+  // decimal text of the quotient denotes.
   return Number(scaled) / Number(RTP_SCALE);
 }
 
@@ -75,7 +75,8 @@ export interface Judged {
 
 export interface RtpJudgement {
   /**
-   * Deviation of the return in standard deviations of the mean. Null if sigma is 0 or the game is not judged.
+   * Deviation of the observed return from the mean, in standard deviations of the mean. Null if sigma is 0 or
+   * the game is not judged.
    */
   readonly z: number | null;
   readonly nats: number | null;
@@ -134,7 +135,7 @@ export const normalFromSpins = ({ skewness }: Pick<SheetMoments, 'skewness'>): n
   Math.ceil(28 + 25 * skewness * skewness);
 
 /**
- * Judges the payouts of a game by its sheet (docs/reports.md).
+ * Judges the payouts of a game by its PAR sheet (docs/reports.md).
  * @param moments undefined if the game's outcomes are not independent draws of a sheet; such a game is not
  * judged
  */
@@ -162,8 +163,8 @@ function stateOf(z: number, nats: number, isTooFew: boolean): RtpState {
 }
 
 /**
- * Returns the bands in which the return of 95 % and 99 % of windows with this many spins lies by chance, with
- * 6 decimals. Undefined without spins.
+ * Returns the bands in which the return lies by chance for 95 % and 99 % of all windows with this number of
+ * spins, with 6 decimals. Undefined for 0 spins.
  */
 export function rtpBands(
   { mean, sigma }: Pick<SheetMoments, 'mean' | 'sigma'>,

@@ -54,7 +54,8 @@ export const usd = (description: string) => Type.Number({ description });
 export const timestamp = () => Type.String({ format: 'date-time' });
 
 /**
- * Values of a schema as the stores hold them: times are dates, which a JSON response has as RFC 3339 texts.
+ * Type of the values of a schema in the stores, where times are dates. A JSON response has them as RFC 3339
+ * texts.
  */
 export type WithDates<Schema extends Type.TSchema, Times extends keyof Static<Schema>> = Readonly<
   Omit<Static<Schema>, Times>
@@ -69,8 +70,8 @@ export const ID_MAX = 2_147_483_647;
 const pathNumber = (description: string) => Type.Integer({ minimum: 1, maximum: ID_MAX, description });
 
 /**
- * Schema of a text that has one of these values today. Clients must expect further values (docs/contract.md
- * §16).
+ * Schema of a text that currently has one of these values. Clients must expect further values
+ * (docs/contract.md §16).
  */
 export const extensible = (values: readonly string[], description: string) =>
   Type.String({ description: `${description}. More values may be added`, 'x-extensible-enum': values });
@@ -107,8 +108,8 @@ export const PATH = {
     "The partner's own id of the player, percent-encoded. It is `_` if the query names the player, which is required for the ids `.` and `..`",
   ),
   /**
-   * Query parameter of all operations on a player, because browsers and proxies remove `.` and `..` from a
-   * path, however they are encoded.
+   * Query parameter `playerId` of all operations on a player. It is not part of the path, because browsers
+   * and proxies remove `.` and `..` from a path, however they are encoded.
    */
   playerInQuery: opaque('Id of the player, if the path has `_` in its place'),
   blockNumber: Type.Integer({ minimum: 0, description: 'Number of the entry in the public log' }),
@@ -152,7 +153,7 @@ export const escapeFormulas = Type.Optional(
   }),
 );
 
-/** Marks a spin with a forced outcome, and data that results from it. */
+/** Property that marks a spin with a forced outcome, and data that results from such a spin. */
 export const SandboxMark = Type.Optional(
   Type.Object(
     {

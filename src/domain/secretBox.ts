@@ -28,8 +28,9 @@ export class SecretBox {
   readonly #newest: string | undefined;
 
   /**
-   * Creates the box. @param keys keys of 32 bytes in base64; the first seals, all of them open @throws
-   * RangeError if a key is invalid
+   * Creates the box.
+   * @param keys keys of 32 bytes in base64; the first key seals, any of them can open
+   * @throws RangeError if a key is invalid
    */
   constructor(keys: readonly string[]) {
     const all = keys.map((text): [string, Buffer] => {
@@ -46,7 +47,7 @@ export class SecretBox {
     return this.#newest;
   }
 
-  /** Returns whether texts sealed with a key can be opened. */
+  /** Returns whether the box can open texts that were sealed with a key. */
   opens(keyId: string): boolean {
     return this.#keys.has(keyId);
   }

@@ -16,13 +16,13 @@ import { choice, extensible, nullable, timestamp, usd } from './schema.js';
 
 export type ReportStatus = Static<typeof ReportStatus>;
 
-/** Figures of a game on a day, from the ledger. */
+/** Figures of a game on a day, as the ledger has them. */
 export interface GameFigures {
   readonly gameConfigId: number;
   readonly configName: string;
   readonly displayName: string;
   readonly gameType: string;
-  /** Certified return of the PAR sheet or of the prize table. */
+  /** Certified return of the game's PAR sheet or prize table. */
   readonly certifiedRtp: number | null;
   readonly spins: bigint;
   readonly wageredMicros: bigint;
@@ -38,7 +38,9 @@ export interface OpenRounds {
 
 export type Breakdown = WithSums<Static<typeof SettlementGame>, 'spins'>;
 
-/** The part of a report that its hash covers: all but its hash and its status (docs/contract.md §12.2). */
+/**
+ * The part of a report that its hash covers: everything but the hash and the status (docs/contract.md §12.2).
+ */
 export type SettlementReportBody = WithSums<
   Omit<
     Static<typeof SettlementReport>,
@@ -48,8 +50,8 @@ export type SettlementReportBody = WithSums<
 > & { readonly gameBreakdown: readonly Breakdown[] };
 
 /**
- * Returns how long after its end a day is complete, in milliseconds. The delay makes sure that a later entry
- * falls into the next day even if a clock was slow. Each clock that is consulted must have passed it.
+ * Returns how long after its end a day counts as complete, in milliseconds. The delay ensures that a later
+ * entry falls into the next day even if a clock was slow. Each clock that decides must have passed this time.
  * @param skewMaxMs maximum difference between clocks; a day or more means that clocks can't decide about days
  */
 export const overAfterMs = (skewMaxMs: number): number => (skewMaxMs < DAY_MS ? skewMaxMs : 0);

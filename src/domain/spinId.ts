@@ -1,7 +1,7 @@
 /**
  * Spin ids: the ledger entry's id and its partner, encrypted as one AES block and written in hexadecimal. A
- * partner can infer neither order nor volume from them, and can't forge one, because the unused bytes must be
- * zero.
+ * partner can infer neither order nor volume from spin ids, and can't forge them, because the unused bytes
+ * must be zero.
  */
 import { type Cipher, createCipheriv, createDecipheriv } from 'node:crypto';
 
@@ -23,8 +23,8 @@ export class SpinIds {
   }
 
   /**
-   * Encodes the ids of a whole batch in one call, {@link SPIN_ID_CHARACTERS} characters each, in the order of
-   * the blocks.
+   * Encodes the ids of a whole batch in one call. The result has {@link SPIN_ID_CHARACTERS} characters for
+   * each spin, in the order of the blocks.
    * @param blocks 16 bytes per spin: entry id u64, partner id u32 (little endian), four zeros
    */
   encode(blocks: Buffer): string {

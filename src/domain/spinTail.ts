@@ -1,6 +1,6 @@
 /**
- * Tail of a spin's reply: optional data beside its CORE (layouts.ts). The tail is also bound to the
- * requestId, and each replay repeats it.
+ * Tail of a spin's reply: optional data after its CORE (layouts.ts). The tail is bound to the requestId, too,
+ * so each replay repeats it.
  */
 import type { BonusNotice } from './communal.js';
 import { BONUS_NOTICE, FORCED_TAIL } from './layouts.js';
@@ -27,7 +27,7 @@ export function tailOfEntry({ kind }: Pick<LedgerEntry, 'kind'>, notice: BonusNo
 /** Reads a tail. @param bytes undefined or empty if the spin has no tail */
 export function readTail(bytes: Buffer | undefined): SpinTail {
   if (bytes === undefined || bytes.length === 0) return NO_TAIL;
-  // The tail of a bonus notice is longer, so the two can't be confused.
+  // The tail of a bonus notice is longer, so it can't be confused with the tail of a chosen outcome.
   return bytes.equals(FORCED_TAIL) ? FORCED : { notice: readNotice(bytes), isForced: false };
 }
 

@@ -34,10 +34,10 @@ export class TrustedProxies {
   readonly #networks: readonly [ipaddr.IPv4 | ipaddr.IPv6, number][];
 
   /**
-   * Parses the list of trusted proxies. @param setting empty: no proxy is trusted; a number from 1 to 10: the
-   * number of proxies in front of every client; otherwise addresses and networks (CIDR) of proxies, separated
-   * by commas
-   * @throws Error if the setting is none of these
+   * Parses the list of trusted proxies.
+   * @param setting empty: no proxy is trusted; a number from 1 to 10: the number of proxies in front of every
+   * client; otherwise addresses and networks (CIDR) of proxies, separated by commas
+   * @throws Error if the text has none of these forms
    */
   constructor(setting = '') {
     const isNumber = /^\d+$/.test(setting);
@@ -51,12 +51,15 @@ export class TrustedProxies {
     return this.#hops > 0 || this.#networks.length > 0;
   }
 
-  /** Returns whether a connection from an address may carry the requests of many clients. */
+  /**
+   * Returns whether the address belongs to a trusted proxy, whose connections may carry the requests of many
+   * clients.
+   */
   trusts(address: string): boolean {
     return this.#isProxy(address, 0);
   }
 
-  /** Returns the address nearest to the client that a trusted proxy or the connection itself vouches for. */
+  /** Returns the address nearest to the client that the connection or a trusted proxy reports. */
   clientOf({ remote, proxied, forwardedFor }: ConnectionOrigin): string {
     let client = canonical(remote) ?? remote;
     if (!this.areAny) return client;

@@ -34,7 +34,7 @@ export function schemaFaults(
         faults.push({ path: `${path}/${name}`, message: 'is required' });
       }
     } else if (error.keyword === 'anyOf') {
-      // The errors of the alternatives precede this error one by one. They are combined into one fault.
+      // typebox reports an error for each alternative before this error. They are combined into one fault.
       const isAlternative = (fault: Fault): boolean => fault.path === path;
       const alternatives = faults.filter(isAlternative).map((fault) => fault.message);
       while (faults.some(isAlternative)) faults.splice(faults.findIndex(isAlternative), 1);
@@ -72,8 +72,8 @@ export function typeMessage(type: string | string[]): string {
 }
 
 /**
- * Returns the value with each of its own lists cut to one item more than its limit. typebox examines all
- * items of a list that is too long: 32,000 of them took it 14 ms.
+ * Returns the value with each list that is its direct member cut to one item more than the limit of that
+ * list. typebox examines all items of a list that is too long: 32,000 of them took it 14 ms.
  */
 function withShortLists(schema: TSchema, value: unknown): unknown {
   const { properties = {} } = schema as { properties?: Record<string, { maxItems?: number }> };
@@ -86,8 +86,7 @@ function withShortLists(schema: TSchema, value: unknown): unknown {
   return short;
 }
 
-// typebox stops at 8 errors by default. The limit is a setting of the whole process, so it is restored
-// afterwards.
+// typebox stops at 8 errors by default. The limit applies to the whole process, so it is restored afterwards.
 function allErrors(validator: Validator, value: unknown) {
   const { maxErrors } = Settings.Get();
   Settings.Set({ maxErrors: FAULTS_MAX });

@@ -23,8 +23,8 @@ export const IN_FEED: readonly EventType[] = [
 export const SENT_TO_ALL: ReadonlySet<EventType> = new Set(['api.version.deprecated']);
 
 /**
- * Reason why a game stops or resumes: a change of its own status, its tickets, the switch of all games, or
- * the switch of its partner.
+ * Reason why a game stops or resumes: a change of its own status, its last ticket, the dealing switch for all
+ * games, or the dealing switch for its partner.
  */
 export type GameStatusReason = EventData['game.status_changed']['reason'];
 
@@ -46,7 +46,7 @@ export interface EventData {
   };
   'settlement.overdue': {
     readonly reportDate: string;
-    /** Number of partners without a complete report of the day. */
+    /** Number of partners without a complete settlement report of the day. */
     readonly partners: number;
   };
   'program.check_failed': {
@@ -60,7 +60,7 @@ export interface EventData {
   };
 }
 
-/** An event of a partner that its webhooks are to be notified of. */
+/** An event of a partner of which the partner's webhooks are to be notified. */
 export type NewEvent = {
   [Type in Exclude<EventType, OperatorEvent>]: {
     readonly event: Type;
@@ -69,7 +69,7 @@ export type NewEvent = {
     readonly data: EventData[Type];
     /** Recipient of the e-mail instead of the partner's contact. */
     readonly recipient?: string;
-    /** False if another event of the same cause sends the e-mail. */
+    /** False if another event with the same cause sends the e-mail. */
     readonly isEmailed?: boolean;
   };
 }[Exclude<EventType, OperatorEvent>];

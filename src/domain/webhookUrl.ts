@@ -1,14 +1,14 @@
 /**
  * Checks whether a webhook may use a URL. This file checks the URL alone; src/webhooks/allowedAddresses.ts
- * checks every address that its name resolves to. Both run at registration and again at each connection
- * (docs/contract.md §13.4).
+ * checks every address to which the host name resolves. Both checks run at registration and again at each
+ * connection (docs/contract.md §13.4).
  */
 import ipaddr from 'ipaddr.js';
 import type { Environment } from './game.js';
 
 /**
- * Reason to refuse a URL. `invalid`: it is no URL that could be called. `disallowed`: it leads to a forbidden
- * place.
+ * Reason to refuse a URL. `invalid`: it is not a URL to which requests can be sent. `disallowed`: it leads to
+ * a forbidden destination.
  */
 export type UrlRefusal = 'invalid' | 'disallowed';
 
@@ -25,8 +25,8 @@ const URL_CHARACTERS_MAX = 2048;
  */
 const UNFIT_CHARACTERS = /[\s\p{Cc}\p{Cs}\\]/u;
 /**
- * Names that denote this machine or this network, whatever they resolve to (RFC 6761, 6762, 8375; ICANN's
- * .internal).
+ * Host names that denote this machine or this network, whatever address they resolve to (RFC 6761, 6762,
+ * 8375; ICANN's .internal).
  */
 const INTERNAL_NAMES = /(^|\.)(localhost|localdomain|local|internal|intranet|lan|home\.arpa)$/;
 /** Addresses of cloud providers' internal services within public ranges (Azure). */
@@ -49,15 +49,15 @@ export function isPublicAddress(text: string): boolean {
 export const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, '');
 
 /**
- * Returns whether a URL is `http://localhost` on any port: this machine. It is allowed for tests in the
- * sandbox only.
+ * Returns whether a URL is `http://localhost` on any port, which is this machine. It is allowed for tests in
+ * the sandbox only.
  */
 export const isLocal = (url: URL): boolean => url.protocol === 'http:' && url.hostname === 'localhost';
 
 const invalid = (message: string): UrlJudgement => ({ refusal: 'invalid', message });
 const disallowed = (message: string): UrlJudgement => ({ refusal: 'disallowed', message });
 
-/** Checks a URL by itself, without resolving its name. */
+/** Checks the URL itself, without resolving its host name. */
 export function judgeUrl(text: string, environment: Environment): UrlJudgement {
   if (text.length > URL_CHARACTERS_MAX) return invalid(`must have at most ${URL_CHARACTERS_MAX} characters`);
   if (UNFIT_CHARACTERS.test(text) || !URL.canParse(text)) return invalid('must be a URL');
@@ -79,7 +79,10 @@ export function judgeUrl(text: string, environment: Environment): UrlJudgement {
   return {};
 }
 
-/** Returns whether a name belongs to this machine or network: its kind is never public, or it has no dot. */
+/**
+ * Returns whether a host name belongs to this machine or network: it has a suffix that is never public, or no
+ * dot.
+ */
 function isInternalName(host: string): boolean {
   const name = host.toLowerCase().replace(/\.$/, '');
   return !name.includes('.') || INTERNAL_NAMES.test(name);

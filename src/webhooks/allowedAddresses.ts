@@ -5,16 +5,16 @@ import type { Environment } from '../domain/game.js';
 import { hostOf, isLocal, isPublicAddress, judgeUrl, type UrlJudgement } from '../domain/webhookUrl.js';
 
 /**
- * Returns all addresses of a name, at least one. @throws Error if the name has no address or no name server
- * answers
+ * Returns all addresses of a host name, at least one.
+ * @throws Error if the name has no address or no name server responds
  */
 export type Resolve = (name: string) => Promise<string[]>;
 
 const RESOLVE_TRY_MS = 1500;
 const RESOLVE_TRIES = 2;
 /**
- * Maximum time that a registration waits for a name server, in ms. Addresses unknown by then are judged at
- * the first connection.
+ * Maximum time that a registration waits for a name server, in ms. Addresses that are unknown by then are
+ * checked at the first connection.
  */
 const REGISTRATION_WAIT_MS = 2000;
 const LOOPBACK = ['127.0.0.1', '::1'];
@@ -38,7 +38,7 @@ export function nameServers(): Resolve {
 export class DisallowedError extends Error {}
 
 /**
- * Returns the addresses of a URL to which a connection is allowed now.
+ * Returns the addresses of a URL to which a connection is currently allowed.
  * @throws DisallowedError if the URL or any of its addresses is not allowed. Errors of the resolver are
  * passed on.
  */
@@ -61,8 +61,8 @@ export async function allowedAddresses(
 }
 
 /**
- * Judges a URL at its registration. A name that does not resolve is accepted, because an unavailable name
- * server must not cause the refusal of a valid URL. The name is judged again at each connection, before
+ * Checks a URL at its registration. A name that does not resolve is accepted, because an unavailable name
+ * server must not cause the refusal of a valid URL. The name is checked again at each connection, before
  * anything is sent.
  */
 export async function judgeRegistration(

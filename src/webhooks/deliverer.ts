@@ -47,8 +47,8 @@ const UNDER_WAY_MAX = 512;
 /** Maximum number of concurrent attempts to slow webhooks. */
 const SLOW_UNDER_WAY_MAX = 256;
 /**
- * Duration of an attempt, in ms, above which a webhook counts as slow. It applies to the newest attempt and
- * to attempts in progress.
+ * Duration of an attempt, in ms, above which a webhook counts as slow. The duration of the newest attempt and
+ * of attempts in progress is compared with it.
  */
 const SLOW_MS = 2000;
 /** Number of attempts started before control returns to the event loop. */
@@ -56,12 +56,15 @@ const BEGUN_AT_ONCE = 8;
 /** Poll interval for due deliveries that may be sent now, in ms. */
 const POLL_MS = 250;
 const RETRY_MS = 250;
-/** Lease of a delivery, in ms. If its worker is killed, the delivery is due again after this time. */
+/**
+ * Duration of the lease of a delivery, in ms. If its worker is killed, the delivery is due again after this
+ * time.
+ */
 const LEASE_MS = 6000;
 const PROLONG_MS = 2000;
 /**
- * Time that attempts in progress have at a stop, in ms. Unfinished attempts are repeated later, or by another
- * worker.
+ * Time that attempts in progress have when the deliverer stops, in ms. Unfinished attempts are repeated after
+ * a restart, or by another worker.
  */
 const DELIVER_AT_STOP_MS = 2000;
 
@@ -113,7 +116,8 @@ export class Deliverer implements Service {
   }
 
   /**
-   * Starts no further attempts. Attempts in progress have two seconds; after that, other workers repeat them.
+   * Starts no further attempts. Attempts in progress have two seconds to end; after that, other workers
+   * repeat them.
    */
   async stop(): Promise<void> {
     this.#isStopping = true;

@@ -21,7 +21,7 @@ export interface DueDelivery {
   readonly body: string;
   readonly url: string;
   readonly secret: string;
-  /** Previous secret, which also signs until the given time. */
+  /** Previous secret of the webhook, with which events are also signed until the given time. */
   readonly previous?: { readonly secret: string; readonly until: Date };
   readonly environment: Environment;
   /** Number of attempts whose result is recorded. */
@@ -43,8 +43,8 @@ const REST_MAX_SECONDS = 60;
 const ATTEMPT_SECONDS = 20;
 
 /**
- * Common table expressions: the current minute, the share of the attempts per minute that may have started by
- * now, and the attempts already started per host.
+ * Common table expressions: the current minute, the part of the limit of attempts per minute that may be used
+ * by now, and the number of attempts already started for each host.
  */
 const THIS_MINUTE = raw(`
     clock AS (
@@ -55,7 +55,7 @@ const THIS_MINUTE = raw(`
       SELECT host, sum(attempts) AS attempts FROM webhook_hosts JOIN clock ON minute = this_minute GROUP BY host
     )`);
 
-/** Common table expressions that count the attempts in `due`, by host and partner and by webhook. */
+/** Common table expressions that count the rows of `due` by host and partner and by webhook. */
 const COUNT_BEGUN = raw(`
     counted AS (
       INSERT INTO webhook_hosts AS h (host, partner_id, minute, attempts)
@@ -160,7 +160,7 @@ export const NEXT_DUE_MS = raw(`(
 
 /**
  * Returns {@link NEXT_DUE_MS}, or Infinity if no delivery is waiting. Checking this value before each claim
- * avoids the claim statement, which takes milliseconds to plan.
+ * avoids needless claim statements, which take milliseconds to plan.
  */
 export async function nextDueMs(sql: Sql): Promise<number> {
   const [row] = await sql.prepared<[{ ms: number | null }]>`SELECT ${NEXT_DUE_MS} AS ms`;
@@ -208,7 +208,7 @@ export async function prolongLeases(
     WHERE delivery_id = ANY(${arrayOf(deliveryIds)}::text[]) AND status = 'pending'`;
 }
 
-/** Releases leases of attempts that were not made or whose result is unknown. */
+/** Releases leases of attempts that were not made or that have an unknown result. */
 export async function releaseLeases(sql: Sql, deliveryIds: readonly string[]): Promise<void> {
   await sql`
     UPDATE deliveries SET leased_until = '-infinity' WHERE delivery_id = ANY(${arrayOf(deliveryIds)}::text[])`;
@@ -279,9 +279,10 @@ export async function recordAttempts(
 }
 
 /**
- * Records since when each webhook has been failing. A webhook is deactivated when a delivery has used up its
- * attempts and none succeeded for {@link FAILING_DAYS_MAX} days, so that every delivery ended in that time
- * has failed. Its partner is notified by e-mail. A failed attempt that will be retried does not count.
+ * Records the time since which each webhook has been failing. A webhook is deactivated when a delivery has
+ * used up its attempts and no attempt has succeeded for {@link FAILING_DAYS_MAX} days, so that every delivery
+ * ended in that time has failed. Its partner is notified by e-mail. A failed attempt that will be retried
+ * does not count.
  */
 async function noteFailing(tx: Transaction, results: string): Promise<void> {
   const rows = await tx<
@@ -341,8 +342,8 @@ export async function pendingDeliveries(sql: Sql): Promise<{ pending: number; ol
 }
 
 /**
- * SQL assignments that make an ended delivery due again. The attempt count continues, and the delivery gets
- * the initial number of further attempts.
+ * SQL assignments that make an ended delivery due again. The numbers of its attempts continue, and the
+ * delivery gets the initial number of further attempts.
  */
 const ONCE_MORE = raw(`status = 'pending', next_attempt_at = now(), leased_until = '-infinity',
   max_attempts = attempts + ${ATTEMPTS_MAX}`);

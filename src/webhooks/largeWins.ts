@@ -5,11 +5,11 @@ import type { SpinIds } from '../domain/spinId.js';
 import type { NewEvent } from '../domain/webhook.js';
 import type { LargeWin } from '../engine/ledger/transcoder.js';
 
-/** Part of the catalog that large wins need. */
+/** Part of the catalog that is needed to find large wins. */
 export interface LargeWinCatalog {
   largeWinThreshold(partnerId: number): number | undefined;
   game(gameId: number): Game | undefined;
-  /** Reads changes of the catalog, because another process may have just created the partner or game. */
+  /** Updates the catalog, because another process may have just created the partner or game. */
   refresh(): Promise<void>;
 }
 
@@ -17,8 +17,8 @@ export interface LargeWinCatalog {
 export type FindDeal = (gameId: number, shoeIndex: number) => Promise<bigint | undefined>;
 
 /**
- * Returns the events of those candidates that exceed their partner's threshold. @throws Error if the catalog
- * can't be read or lacks a game or partner of a spin
+ * Returns events for those candidates whose payout exceeds the threshold of their partner.
+ * @throws Error if the catalog can't be read or lacks a game or partner of a spin
  */
 export async function largeWinEvents(
   spinIds: SpinIds,

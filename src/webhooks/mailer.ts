@@ -27,7 +27,7 @@ const POLL_MS = 1000;
 const CLAIMED_MAX = 8;
 const CONNECT_TIMEOUT_MS = 5000;
 const ATTEMPT_TIMEOUT_MS = 10_000;
-/** Lease of claimed e-mails, in ms: enough for all of them to use their full attempt timeout. */
+/** Lease of claimed e-mails, in ms. It is long enough for all of them to use their full attempt timeout. */
 const LEASE_MS = CLAIMED_MAX * ATTEMPT_TIMEOUT_MS + 10_000;
 /** Maximum size of one reply of the SMTP server, in bytes. */
 const RESPONSE_BYTES_MAX = 65_536;
@@ -36,7 +36,7 @@ const ADDRESS = new RegExp(EMAIL_PATTERN, 'u');
 
 export class Mailer extends PeriodicService {
   readonly name = 'e-mail';
-  /** An attempt may be in progress at a stop, so the stop waits for one attempt timeout. */
+  /** An attempt may be in progress when the mailer stops, so the stop waits for one attempt timeout. */
   readonly stopTimeoutMs = ATTEMPT_TIMEOUT_MS;
   readonly #sql: Sql;
   readonly #options: MailerOptions;
@@ -97,7 +97,7 @@ export class Mailer extends PeriodicService {
     const atMs = Date.now();
     let error: string | null = null;
     try {
-      // A setting stored by an earlier version may contain text that a mail server would read as several
+      // An address stored by an earlier version may contain text that a mail server would read as several
       // addresses.
       if (!ADDRESS.test(recipient)) throw new Error('the recipient is not a single e-mail address');
       const { data } = JSON.parse(due.body) as { data: unknown };

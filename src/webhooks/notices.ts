@@ -1,5 +1,5 @@
 /**
- * Records due notices periodically. Several workers may run the service, because each notice is recorded only
+ * Records due notices periodically. Several workers may run this task, because each notice is recorded only
  * once.
  */
 import type { BackgroundTask, EventEmitter } from '../engine/processEvents.js';
@@ -7,7 +7,7 @@ import { PeriodicService } from '../platform/runtime/periodicService.js';
 
 export interface NoticesOptions {
   readonly name: string;
-  /** Name of the task in the event of a failed run. */
+  /** Name of the task in the event that reports a failed check. */
   readonly task: BackgroundTask;
   readonly everyMs: number;
   /** Returns the current time in ms since the epoch. */
@@ -22,7 +22,7 @@ export class Notices extends PeriodicService {
   readonly #options: NoticesOptions;
 
   constructor(options: NoticesOptions) {
-    // The first run of the notices starts at once, because the last run may have been long ago.
+    // The notices are checked once at the start, because the previous check may have been long ago.
     super({ everyMs: options.everyMs, firstAfterMs: 0 });
     this.name = options.name;
     this.#options = options;

@@ -1,7 +1,7 @@
 /**
  * Makes one delivery attempt over HTTP. Each attempt has its own connection, whose name look-up returns
- * exactly the addresses judged just before. So no connection can go to an address that was not judged.
- * Redirects are not followed.
+ * exactly the addresses that were checked just before. So no connection can go to an address that was not
+ * checked. Redirects are not followed.
  */
 import { isIPv6, type LookupFunction } from 'node:net';
 import { type buildConnector, Client } from 'undici';
@@ -13,7 +13,7 @@ import type { DueDelivery } from './deliveries.store.js';
 
 export interface SendResult {
   readonly isDelivered: boolean;
-  /** HTTP status of the answer; null if no answer came. */
+  /** HTTP status of the response; null if there was no response. */
   readonly responseStatus: number | null;
   /** Reason of a failure in one line. */
   readonly error: string | null;
@@ -21,8 +21,8 @@ export interface SendResult {
 
 export interface Sending {
   /**
-   * Outcome of the attempt. The promise never rejects. Undefined if the attempt was cancelled before its
-   * outcome was known.
+   * Outcome of the attempt. The promise never rejects. It resolves to undefined if the attempt was cancelled
+   * before its outcome was known.
    */
   readonly outcome: Promise<SendResult | undefined>;
   giveUp(): void;
@@ -31,7 +31,7 @@ export interface Sending {
 export interface SenderOptions {
   readonly brand: string;
   readonly resolve: Resolve;
-  /** Timeout of the whole attempt in ms, from the name look-up to the last byte of the answer. */
+  /** Timeout of the whole attempt in ms, from the name look-up to the last byte of the response. */
   readonly timeLimitMs: number;
   /** Decrypts a secret from the database. */
   readonly openSecret?: (sealed: string) => string;
@@ -39,7 +39,7 @@ export interface SenderOptions {
   readonly now?: () => number;
 }
 
-/** Maximum number of bytes that a receiver may send, including headers, interim answers and framing. */
+/** Maximum number of bytes that a receiver may send, including headers, interim responses and framing. */
 const ANSWER_BYTES_MAX = 65_536;
 /** Time after which the next address of a host is tried in parallel, in ms. */
 const ADDRESS_TRY_MS = 1000;
@@ -52,7 +52,7 @@ export class Sender {
     this.#options = options;
   }
 
-  /** Starts an attempt. Every error becomes its outcome. */
+  /** Starts an attempt. Every error becomes the outcome of the attempt. */
   send(due: DueDelivery): Sending {
     const controller = new AbortController();
     const { signal } = controller;
@@ -143,7 +143,7 @@ function giving(addresses: readonly string[]): LookupFunction {
   };
 }
 
-/** Reads an answer to its end, or until its connection is closed because the answer is too long. */
+/** Reads a response to its end, or until its connection is closed because the response is too long. */
 async function readToEnd(body: AsyncIterable<Buffer>): Promise<void> {
   try {
     for await (const _ of body);

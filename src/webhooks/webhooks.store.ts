@@ -75,7 +75,7 @@ const healthOf = (row: HealthRow): EndpointHealth => {
 
 export type FailingWebhook = ListedWebhook & { readonly partnerId: number; readonly slug: string };
 
-/** Minimum failing time before a webhook is reported. Shorter failures usually end by a retry. */
+/** Minimum duration of a webhook's failure before it is reported. A retry usually ends shorter failures. */
 const FAILING_FOR = raw("interval '5 minutes'");
 /** Maximum number of failing webhooks that are listed. */
 const FAILING_NAMED = 10;
@@ -155,7 +155,9 @@ export class Webhooks {
     return rows.map((row) => ({ ...fromRow(row), health: healthOf(row) }));
   }
 
-  /** Returns whether a partner has a webhook. A deleted webhook is missing. */
+  /**
+   * Returns whether a webhook belongs to a partner: `found`, `missing` (also if it was deleted) or `foreign`.
+   */
   async state(partnerId: number, webhookId: number): Promise<'found' | 'missing' | 'foreign'> {
     const [row] = await this.#sql<{ partner_id: number; deleted_at: Date | null }[]>`
       SELECT partner_id, deleted_at FROM webhooks WHERE webhook_id = ${webhookId}`;

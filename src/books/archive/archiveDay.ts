@@ -45,8 +45,8 @@ export interface ArchiveOptions {
   /** Name of the person or process that archives the day, for the audit log. */
   readonly actor: string;
   /**
-   * Current UTC day, YYYY-MM-DD; only earlier days are complete. Default: the earlier of the clocks of this
-   * process and of Postgres.
+   * Current UTC day, YYYY-MM-DD; only earlier days are complete. Default: the earlier of the days by the
+   * clocks of this process and of Postgres.
    */
   readonly today?: string;
   /** Maximum difference between the clocks of two machines, in ms. */
@@ -65,7 +65,10 @@ export interface Archived {
   readonly entries: number;
   readonly bytes: number;
   readonly manifestHash: string;
-  /** True if the day had already been archived; the new files are byte-for-byte the same. */
+  /**
+   * True if the day had already been archived. The new files are then byte-for-byte the same as the earlier
+   * ones.
+   */
   readonly isRepeated: boolean;
   /**
    * Folder to which a different, earlier archive of the day was moved; null if the directory had no such
@@ -136,8 +139,8 @@ function checkArchivable(day: string, source: DaySource): Manifest | undefined {
 }
 
 /**
- * Maximum fraction of time that an archive run spends reading, because the service itself and other queries
- * to Postgres have priority.
+ * Maximum fraction of time that an archive run spends reading, so that the service and other queries to
+ * Postgres have priority.
  */
 const SHARE = 0.5;
 

@@ -1,6 +1,6 @@
 /**
  * Proves a blackjack round from the archive of its day. Postgres keeps the seed of the shoe for ever, and the
- * archive has the moves; together they determine every card. Wagers and payout are checked against the
+ * archive has the moves; seed and moves determine every card. Wagers and payout are checked against the
  * archived ledger entries of the round.
  */
 import { join } from 'node:path';

@@ -21,7 +21,8 @@ export interface DropOptions {
 
 /**
  * Drops a day of the ledger.
- * @returns faults of the archive, or the reason why the day is kept. If both are empty, the day was dropped.
+ * @returns faults of the archive, or the reason why the day is kept. If there is neither, the day was
+ * dropped.
  */
 export async function dropDay(
   sql: Sql,

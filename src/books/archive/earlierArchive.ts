@@ -15,7 +15,9 @@ import {
 } from '../../domain/ledgerDay.js';
 import { makePrivateFolder } from '../../platform/files.js';
 
-/** Thrown if a day can't be archived, verified or dropped in its current state. The message says why. */
+/**
+ * Thrown if a day can't be archived, verified or dropped in its present state. The message has the reason.
+ */
 export class DayRefused extends Error {}
 
 /** Manifest found in a folder. Fields that could not be read are undefined. */
@@ -64,7 +66,7 @@ export async function refuseOtherDataset(directory: string, day: string, dataset
 
 /**
  * Prepares the folder of a day for new files. An archive with the same manifest stays, because the new files
- * are identical. A different archive is moved to a folder beside it if isToReplace is set.
+ * are identical. A different archive is moved to a folder beside the day's folder if isToReplace is set.
  * @returns the folder to which the earlier archive was moved; undefined if none was moved
  * @throws DayRefused if the folder has a different archive and isToReplace is not set
  */

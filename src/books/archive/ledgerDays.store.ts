@@ -33,13 +33,13 @@ export const partitionOf = (day: string): string => `ledger_${day.replaceAll('-'
 interface Partition {
   readonly day: string;
   readonly bytes: number;
-  /** Size of the table without its indexes. */
+  /** Size of a partition of the ledger without its indexes. */
   readonly heapBytes: number;
 }
 
 /**
- * Maximum size of a day's table, in bytes, for exact counting. Such a table has about 12,000 entries at most,
- * which takes milliseconds to count.
+ * Maximum size of a day's partition, in bytes, for exact counting. Such a partition has about 12,000 entries
+ * at most, which takes milliseconds to count.
  */
 const COUNTED_BYTES = 2 * 1024 * 1024;
 
@@ -61,8 +61,8 @@ interface PlanNode {
 }
 
 /**
- * Number of entries by day: an exact count for small days, and the planner's estimate from the table size for
- * large ones.
+ * Query for the number of entries by day: an exact count for small days, and the planner's estimate from the
+ * partition's size for large ones.
  */
 async function entriesOf(
   tx: Transaction,
@@ -128,7 +128,7 @@ interface ArchivedRow {
 
 /** Returns all days up to today, oldest first. */
 async function ledgerDays(sql: Transaction, today: string): Promise<LedgerDay[]> {
-  // The lock on the ledger prevents partitions from being detached during this transaction.
+  // The lock on the ledger prevents other processes from detaching partitions during this transaction.
   await sql`LOCK TABLE ledger IN ACCESS SHARE MODE`;
   const partitions = new Map((await partitionsThrough(sql, today)).map((each) => [each.day, each]));
   const archived = await sql<ArchivedRow[]>`
@@ -220,8 +220,8 @@ export function withDay<T>(
   run: (source: DaySource) => Promise<T>,
 ): Promise<T> {
   return sql.begin(async (tx) => {
-    // The lock on the ledger is taken before the snapshot. Otherwise a day dropped in between would be
-    // visible to some reads of this transaction only.
+    // The lock on the ledger is taken before the snapshot. Otherwise, if a day was dropped in between, only
+    // some reads of this transaction would still find its entries.
     await tx`LOCK TABLE ledger IN ACCESS SHARE MODE`;
     const [installed] = await tx<{ dataset_id: string }[]>`SELECT dataset_id FROM installation`;
     const records = await tx<{ day: string; manifest: string; manifest_hash: string; is_dropped: boolean }[]>`
@@ -335,7 +335,7 @@ export class LedgerDays {
     return this.#sql.begin((tx) => ledgerDays(tx, today), 'READ ONLY');
   }
 
-  /** Time from which on the ledger has every entry; undefined if no day was ever dropped. */
+  /** Time from which the ledger has every entry; undefined if no day was ever dropped. */
   async keptFrom(): Promise<Date | undefined> {
     const [row] = await this.#sql<{ day: string | null }[]>`
       SELECT max(day)::text AS day FROM ledger_days WHERE dropped_at IS NOT NULL`;

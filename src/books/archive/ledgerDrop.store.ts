@@ -95,7 +95,7 @@ export async function dropFromLedger(sql: Sql, options: LedgerDropOptions): Prom
   const wrong = await sql.begin((tx) => detach(tx, options));
   if (wrong !== undefined) return wrong;
   onFailpoint('drop.detached');
-  // The detached table is no longer read by anybody, so dropping it blocks nobody.
+  // Nobody reads the detached table any more, so dropping it blocks nobody.
   await sql.begin(async (tx) => {
     await tx.patiently();
     await tx`DROP TABLE IF EXISTS ${raw(partitionOf(day))}`;
@@ -133,7 +133,7 @@ async function detach(tx: Transaction, options: LedgerDropOptions): Promise<stri
   return lockedOut(tx, partition, day);
 }
 
-/** Moves the boundary balances to the end of the dropped day. */
+/** Moves the boundary balances (the state where the kept ledger begins) to the end of the dropped day. */
 async function moveBoundary(tx: Transaction, day: string): Promise<void> {
   const partition = raw(partitionOf(day));
   await tx`

@@ -15,7 +15,7 @@ interface LedgerUse {
   readonly days: ReadonlyMap<string, number>;
   /** Size of the tables and indexes of all days in the ledger, in bytes. */
   readonly bytes: number;
-  /** Size of all archives when they were made, in bytes. */
+  /** Sum of the sizes that all archives had when they were made, in bytes. */
   readonly archiveBytes: number;
   /**
    * Time between the end of the newest archived day and the start of today, in seconds. If no day is
@@ -27,7 +27,10 @@ interface LedgerUse {
   readonly disk: { readonly bytes: number; readonly freeBytes: number } | undefined;
 }
 
-/** Data storage of Postgres: a folder of this machine, a disk of configured size, or undefined if unknown. */
+/**
+ * Place where Postgres stores its data: a folder of this machine, a disk of configured size, or undefined if
+ * unknown.
+ */
 export type DatabaseDisk = { readonly folder: string } | { readonly bytes: number } | undefined;
 
 export class LedgerStorage extends PeriodicService {

@@ -21,8 +21,8 @@ import type { CopyRow } from '../../postgres/copy.js';
 /** Rows of a Parquet row group. One group is held in memory at a time, about 16 MB. */
 const GROUP_ROWS = 65_536;
 /**
- * Capacity of the row buffer, in rows. Beyond a full row group, one network chunk of 64 KB adds fewer than
- * 65,536 rows, because a row has 30 bytes or more.
+ * Capacity of the row buffer, in rows: a full row group, plus the rows of one network chunk of 64 KB. Such a
+ * chunk has fewer than 65,536 rows, because a row has 30 bytes or more.
  */
 const ROWS_HELD = GROUP_ROWS + 65_536;
 const ZSTD_LEVEL = 1;
@@ -135,8 +135,8 @@ export class ParquetFile {
         name,
         data: this.#values[i]!.slice(0, rows),
         encoding: ENCODINGS[type],
-        // Statistics of the entry id let a reader skip row groups that can't contain an entry. For other
-        // columns they would cost more than they save.
+        // Statistics of the entry id let a reader skip row groups that can't contain an entry. Statistics of
+        // other columns would cost more than they save.
         statistics: name === 'entry_id',
         offsetIndex: false,
       }),
@@ -173,7 +173,7 @@ export class ParquetFile {
   }
 }
 
-/** Row group that was read: the values of each requested column. */
+/** Values of each requested column in a row group that was read. */
 export type Group = ReadonlyMap<string, ArrayLike<bigint | number | string | null>>;
 
 /**

@@ -1,6 +1,6 @@
 /**
- * Reads and verifies archives: totals and order of a day's entries, file hashes, manifests and the chain of
- * manifests.
+ * Reads and verifies archives: totals and order of a day's entries, hashes of files, manifests, and the chain
+ * of manifests.
  */
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
@@ -20,7 +20,7 @@ import {
 } from '../../domain/ledgerDay.js';
 import { type Group, readGroups } from './parquetFile.js';
 
-/** @param total number of rows, or 0 if unknown */
+/** @param total number of rows to read, or 0 if unknown */
 export type ArchiveProgress = (what: string, rows: number, total: number) => void;
 
 const SUMMED = ['entry_id', 'partner_id', 'game_id', 'kind', 'wager_micros', 'credit_micros'];
@@ -98,7 +98,7 @@ function columnsOf(group: Group) {
   ];
 }
 
-/** Fault of an archive: a difference from the archive as it was made. */
+/** Fault of an archive: a difference between its present files and the archive as it was made. */
 export interface ArchiveFault {
   readonly day: string;
   /** Name of the faulty file; absent if the fault concerns the whole day. */
@@ -130,7 +130,7 @@ async function archivedFolders(directory: string): Promise<string[]> {
 /**
  * Verifies archives without the database: manifests and their chain, sizes and hashes of files, order and
  * totals of entries.
- * @param options.only reads the files of this day only; for all other days only the chain of manifests is
+ * @param options.only reads only the files of this day; for all other days only the chain of manifests is
  * checked
  */
 export async function checkArchives(

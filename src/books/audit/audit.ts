@@ -58,7 +58,7 @@ export interface AuditOptions {
   readonly redraw?: boolean;
   /** Time to wait for running partner moves to end, in ms. Default: 0. */
   readonly movesWithinMs?: number;
-  /** @param total number of items, or 0 if unknown */
+  /** @param total number of items to check, or 0 if unknown */
   readonly onProgress: (phase: AuditPhase, done: number, total: number) => void;
 }
 
@@ -157,7 +157,7 @@ async function run(
   return moved.map(({ gameIds: _, ...moving }) => moving);
 }
 
-/** Waits until no partner is moving to another cell, but at most withinMs milliseconds. */
+/** Waits until no partner is moving to another cell, but at most `withinMs` milliseconds. */
 async function movesEnded(
   moves: Pick<MoveReads, 'movedSince'>,
   withinMs: number,
@@ -171,8 +171,8 @@ async function movesEnded(
 }
 
 /**
- * Compares the tables that are kept beside the ledger for each kind of game (ledger.store.ts) with the
- * ledger.
+ * For each kind of game, compares the tables that every flush writes beside the ledger (ledger.store.ts) with
+ * the ledger.
  */
 const NOTES: { readonly [T in GameType]: (snapshot: Snapshot, findings: Findings) => Promise<void> } = {
   slot: (snapshot, findings) =>
@@ -222,7 +222,7 @@ interface Stores extends Pick<StoresAudit, 'postgres' | 'redis' | 'findings'> {
   readonly onProgress: AuditOptions['onProgress'];
 }
 
-/** Compares the contents of Redis with the snapshot and with everything committed since. */
+/** Compares the contents of Redis with the snapshot of Postgres and with everything committed since. */
 async function auditStores(
   { sql, nodes, postgres, redis, findings, onProgress }: Stores,
   facts: Facts,

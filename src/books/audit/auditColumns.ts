@@ -63,8 +63,8 @@ export const BLOCKS = {
   tree: 7,
   exhaustedAt: 8,
   /**
-   * Reference to the key that seals the columns nonce, seed and outcomes; openFields of blockSeals.store.ts
-   * opens them.
+   * Reference to the key that seals the columns nonce, seed and outcomes. `openFields` of blockSeals.store.ts
+   * decrypts them.
    */
   sealed: 9,
 } as const;
@@ -79,10 +79,10 @@ export const BLOCK_COLUMNS =
 export const STRAY = { entryId: 0, gameId: 1, requestId: 2, ofLedger: 3 } as const;
 
 /**
- * Query for faulty request ids in the runs: ids that still bind and are missing from the runs, ids that the
- * ledger lacks, duplicates, and ids that a look-up can't find. Expired ids of a run are dropped together with
- * the run. The query computes the hash independently, and reads entry ids as src/domain/requestRun.ts writes
- * them.
+ * Query for faulty request ids in the runs of released ids: ids that still bind and are missing from the
+ * runs, ids that the ledger lacks, duplicates, and ids that a look-up can't find. Expired ids of a run are
+ * dropped together with the run. The query computes the hash independently, and reads entry ids as
+ * src/domain/requestRun.ts writes them.
  */
 export const strayRequests = ({ ranges, oldestId, keptFromId }: BoundIds): string => `
   SELECT entry_id, coalesce(game_id, 0), coalesce(request_id, ''), (booked.entry_id IS NOT NULL)::int

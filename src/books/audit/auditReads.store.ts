@@ -28,7 +28,7 @@ import {
 } from './gameAuditReads.store.js';
 import { type LogReads, logReads, unpublishedOf } from './logAuditReads.store.js';
 
-/** Interval at which a long statement checks that the server still responds, in ms. */
+/** Interval, in ms, at which the audit checks that the server of a long statement still responds. */
 const LOOK_MS = 5000;
 
 export interface AuditedGame {
@@ -38,7 +38,7 @@ export interface AuditedGame {
   readonly parSheetId: number | null;
 }
 
-/** Amounts of a PAR sheet as the certified decimal text. */
+/** Amounts of a PAR sheet, as the decimal text that was certified. */
 export interface SheetTexts {
   /** Denomination in USD. */
   readonly denomination: string;
@@ -75,7 +75,7 @@ export interface Facts {
   readonly progress: ReadonlyMap<number, number>;
   /**
    * Voided ranges, ordered by game and index. `sealedTo` is the index after the last sealed outcome of the
-   * range; a restore leaves unsealed indices behind it.
+   * range. After a restore, the indices from `sealedTo` to the end of the range were never sealed.
    */
   readonly voids: readonly { gameId: number; fromIndex: number; toIndex: number; sealedTo: number }[];
   /** Ids of rotation notes. A rotation note takes an entry id of its cell but is not a row of the ledger. */
@@ -98,7 +98,7 @@ export interface Facts {
   /** Adjustment intents of operators, by {@link intentKey}. */
   readonly intents: ReadonlyMap<string, { playerId: string; amountMicros: number }>;
   readonly communal: CommunalFacts;
-  /** State at the boundary, where the kept ledger begins. Earlier days have been dropped. */
+  /** State at the boundary of dropped days, where the kept ledger begins. */
   readonly boundary: BoundaryFacts;
 }
 
@@ -110,11 +110,11 @@ export interface Snapshot {
   readonly facts: Facts;
   /** All ledger rows by entry id, with the fields of `LEDGER`. */
   readonly ledger: ReadAll;
-  /** Players at the boundary, with the fields of `BOUNDARY_PLAYER`. */
+  /** Players at the boundary of dropped days, with the fields of `BOUNDARY_PLAYER`. */
   readonly boundaryPlayers: ReadAll;
   /** Entries of dropped days that are kept permanently, with the fields of `KEPT`. */
   readonly keptEntries: ReadAll;
-  /** Records of communal progressives before the boundary (communalBoundary.ts). */
+  /** Records of communal progressives before the boundary of dropped days (communalBoundary.ts). */
   readonly droppedPots: DroppedPotReads<ReadAll>;
   /** All blocks by game and index, with the fields of `BLOCKS`. */
   readonly blocks: ReadAll;
@@ -137,7 +137,7 @@ export interface Snapshot {
   readonly strayCommunal: ReadAll;
 }
 
-/** Range of sealed outcomes, packed. */
+/** Range of a game's sealed outcomes, packed. */
 export interface Sealed {
   /** Index of the first outcome of the range. */
   readonly fromIndex: number;
@@ -165,13 +165,13 @@ export interface AuditReads {
   /** Runs a function with one consistent snapshot of all tables. The snapshot ends with the function. */
   snapshot<T>(run: (snapshot: Snapshot) => Promise<T>): Promise<T>;
   /**
-   * Returns at least `count` sealed outcomes of a game from an index on, or fewer if fewer exist. The pieces
-   * follow the block boundaries.
+   * Returns at least `count` sealed outcomes of a game from an index on, or fewer if fewer exist. The result
+   * is split at the boundaries of blocks.
    */
   sealed(gameId: number, index: number, count: number): Promise<Sealed[]>;
   /** Returns those of the given entries that are committed now. */
   entries(ids: readonly bigint[]): Promise<AuditedEntry[]>;
-  /** Returns the current state of a cell, outside the snapshot. */
+  /** Returns the current state of a cell. The snapshot is not used. */
   cell(cell: number): Promise<AuditedCell>;
   cursor(cell: number): Promise<bigint>;
   /**
@@ -185,8 +185,7 @@ export interface AuditReads {
    */
   unpublished(blocks: readonly Omit<BlockRange, 'toIndex'>[]): Promise<number[]>;
   /**
-   * Returns the outcomes of single blocks in the order of the places; undefined for a block that is not
-   * sealed.
+   * Returns the outcomes of single blocks in the order of `places`; undefined for a block that is not sealed.
    */
   outcomes(places: readonly { gameId: number; fromIndex: number }[]): Promise<(Buffer | undefined)[]>;
 }
@@ -272,7 +271,7 @@ const auditedEntry = (row: EntryRow): AuditedEntry => ({
 });
 
 async function inSnapshot<T>(sql: Sql, run: (snapshot: Snapshot) => Promise<T>): Promise<T> {
-  // A long statement has no time limit and would wait for ever for a hanging server. A second connection
+  // A long statement has no time limit, so it would wait for ever if the server hangs. A second connection
   // checks that the server responds.
   let fail: (error: Error) => void = () => {};
   const gone = new Promise<never>((_, reject) => {
@@ -284,8 +283,8 @@ async function inSnapshot<T>(sql: Sql, run: (snapshot: Snapshot) => Promise<T>):
   }, LOOK_MS);
   try {
     return await sql.begin(async (tx) => {
-      // The lock on the ledger is taken before the snapshot. Otherwise a day dropped in between would be
-      // missing from one side of a comparison only.
+      // The lock on the ledger is taken before the snapshot. Otherwise, if a day was dropped in between, its
+      // entries would be missing from one side of a comparison only.
       await tx`LOCK TABLE ledger IN ACCESS SHARE MODE`;
       // Rows must be read in the order of an existing index, because a sort of all rows would need their full
       // size on disk.

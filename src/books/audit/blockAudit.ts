@@ -1,6 +1,6 @@
 /**
- * Audits sealed blocks and pools: commitments, gaps between blocks, equal bytes in Redis, and on request a
- * second drawing.
+ * Audits sealed blocks and pools: their commitments, gaps between blocks, and equal bytes in Redis. On
+ * request it also draws every block again.
  */
 import { createHash } from 'node:crypto';
 import { setImmediate as othersTurn } from 'node:timers/promises';
@@ -131,7 +131,7 @@ function sealedBy(
 
 /**
  * Returns whether all indices of a range are voided. After a restore, a game continues far above the indices
- * that were leased.
+ * that were leased, so the range in between is voided.
  */
 function isVoided({ voids }: Facts, gameId: number, fromIndex: number, toIndex: number): boolean {
   let reached = fromIndex;
@@ -150,7 +150,7 @@ interface KeptTree {
   readonly leaves: { readonly count: number; readonly of: (from: number, to: number) => Hashes };
   readonly kept: Buffer;
   readonly commitment: Buffer;
-  /** True if the block's commitment is the root of its Merkle tree. */
+  /** True if the commitment of the block is the root of its Merkle tree. */
   readonly isRoot: boolean;
 }
 
@@ -182,8 +182,8 @@ function keptTree(
 }
 
 /**
- * Verifies that the stored Merkle tree, from which proofs are made, is that of the block. For a slot game the
- * root of the tree is also the commitment of the block.
+ * Verifies that the stored Merkle tree, from which proofs are made, is the tree of the block. For a slot game
+ * the root of the tree is also the commitment of the block.
  */
 async function judgeTree(
   { at, leaves, kept, commitment, isRoot }: KeptTree,
@@ -238,7 +238,8 @@ function poolCommitmentOf(
 }
 
 /**
- * Verifies that a pool has as many tickets as its table, and each prize exactly as often as the table says.
+ * Verifies that a pool has as many tickets as its prize table, and each prize exactly as often as the table
+ * says.
  */
 function judgePool(
   { poolSize, counts }: AuditedRaffle,
@@ -341,8 +342,8 @@ async function compareBlocks(
       continue;
     }
     const loaded = await redis.block(cell, gameId, fromIndex);
-    // The block was removed from Redis in the meantime. The check of the queue decides whether that is
-    // correct.
+    // The block was removed from Redis after its key was found. The check of the queue decides whether that
+    // is correct.
     if (loaded === null || loaded.equals(expected)) continue;
     const place = expected.findIndex((byte, position) => byte !== loaded[position]);
     findings.found(
@@ -418,7 +419,7 @@ async function auditAhead(
   if (game === undefined || game.outcomes.length === 0) return;
   const { nextIndex, blockFrom, outcomes } = game;
   const block = await redis.block(cell, gameId, blockFrom);
-  // The block was dealt to its end and removed in the meantime.
+  // The block was dealt to its end and removed after its record was read.
   if (block === null) return;
   const at = (nextIndex - blockFrom) * 2;
   const sealed = block.subarray(at, at + outcomes.length);

@@ -1,6 +1,6 @@
 /**
- * Initializes the ledger pass at the boundary, where the oldest kept day begins, and checks the records of
- * the dropped days before it.
+ * Initializes the pass over the ledger at the boundary, where the oldest kept day begins, and checks the
+ * records of the dropped days before it.
  */
 import { AUDITED_KINDS } from '../../domain/auditedKinds.js';
 import type { EntryTotal } from '../../domain/ledgerDay.js';
@@ -16,14 +16,14 @@ import { auditedTimeMs, type PlayerTable } from './tables.js';
 
 export type BoundarySnapshot = Pick<Snapshot, 'facts' | 'boundaryPlayers' | 'keptEntries'> & PotSnapshot;
 
-/** State that the pass over the ledger continues from. */
+/** State with which the pass over the ledger begins. */
 interface Into {
   readonly players: PlayerTable;
   readonly days: ReturnType<typeof dayTables>;
   readonly refunds: RefundReplay;
   readonly communal: CommunalReplay;
   readonly findings: Findings;
-  /** Adjustment intents that have a ledger entry. */
+  /** Ids of adjustment intents that have a ledger entry. */
   readonly adjusted: Set<string>;
 }
 
@@ -94,8 +94,8 @@ function boundaryPlayer(players: PlayerTable, row: CopyRow): void {
 }
 
 /**
- * Daily table of each kind of entry, and the amount by which an entry changes its count. The kind codes are
- * constants of the audit (ledgerPass.ts), independent of the engine.
+ * Daily table of each kind of entry, and the number that an entry of the kind adds to the count in the table.
+ * The kind codes are constants of the audit (ledgerPass.ts), independent of the engine.
  */
 const TABLES = {
   1: ['games', 1],

@@ -84,7 +84,7 @@ export interface AuditedShare {
   readonly notifiedBy: bigint | null;
 }
 
-/** Reads of communal progressives from the current state, outside the snapshot. */
+/** Reads of communal progressives in their current state. The snapshot is not used. */
 export interface CommunalReads {
   /** Returns those of the given shares that are committed. */
   shares(entryIds: readonly bigint[]): Promise<readonly AuditedShare[]>;

@@ -76,7 +76,7 @@ export interface BoundaryPot {
   readonly remembersPlayers: boolean;
   /** Newest spin of each recent player, oldest spin first. */
   readonly recent: readonly { readonly playerId: string; readonly spinId: bigint }[];
-  /** Shares after the boundary whose event lies before it, in the order of the ledger. */
+  /** Shares after the boundary whose event lies before the boundary, in the order of the ledger. */
   readonly due: readonly {
     readonly eventId: bigint;
     readonly playerId: string;
@@ -123,7 +123,7 @@ export async function boundaryPots(tx: Transaction, fromId: bigint): Promise<Bou
   }));
 }
 
-/** Reads of the communal records before the boundary. */
+/** Reads of the records of communal progressives before the boundary. */
 export interface DroppedPotReads<Read> {
   /** Players who got shares of events that other players fired; fields as in {@link DROPPED_SHARES}. */
   readonly shares: Read;
@@ -146,7 +146,7 @@ export const droppedPotReads = <Read>(
 });
 
 /**
- * Field positions: for each player, the number of shares whose notice was pending at the boundary, and the
+ * Field positions of a player's row: the number of shares whose notice was pending at the boundary, and the
  * newest share already notified.
  */
 export const DROPPED_SHARES = { partnerId: 0, playerId: 1, waiting: 2, notifiedTo: 3 } as const;
@@ -155,7 +155,7 @@ const sharesSelect = (fromId: bigint): string => `
     coalesce(max(entry_id) FILTER (WHERE told_by < ${fromId}), 0)
   FROM communal_shares WHERE entry_id < ${fromId} AND NOT is_trigger GROUP BY partner_id, player_id`;
 
-/** Field positions of an event and of the sum of its shares. */
+/** Field positions of the row of an event and the sum of its shares. */
 export const DROPPED_EVENTS = {
   eventId: 0,
   gameId: 1,

@@ -1,7 +1,7 @@
 /**
  * Initializes communal progressives at the boundary, where the oldest kept day of the ledger begins, and
  * checks the dropped days before it. Archived payouts of pots must equal the recorded shares, the shares of
- * an event must sum to its payout, and the budgets must follow from both.
+ * an event must sum to its payout, and the budgets must follow from payouts and fundings.
  */
 import { AUDITED_KINDS } from '../../domain/auditedKinds.js';
 import type { CopyRow } from '../../postgres/copy.js';

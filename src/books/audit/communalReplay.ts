@@ -34,7 +34,7 @@ interface Pot {
   /** Rule changes and fundings still to be applied, oldest first. */
   ahead: {
     readonly id: bigint;
-    /** Version of the rules; undefined for a funding. */
+    /** Version of the rules that the change puts into force; undefined for a funding. */
     readonly version?: number;
     readonly apply: (pot: Pot) => void;
   }[];
@@ -106,8 +106,8 @@ export class CommunalReplay {
    */
   begin(at: BoundaryPot, fromId: bigint): void {
     const pot = this.#pot(at.gameId);
-    // Rules put in force by a recovery carry the id of the newest entry of their cell, so their id may lie
-    // before the boundary. They are filtered by version.
+    // Rules that a recovery puts into force carry the id of the newest entry of their cell. That id may lie
+    // before the boundary, so rule changes are selected by version, not by id.
     pot.ahead = pot.ahead.filter(({ id, version }) =>
       version === undefined ? id >= fromId : version > at.version,
     );

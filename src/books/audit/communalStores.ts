@@ -1,6 +1,7 @@
 /**
  * Compares the communal progressives in Redis with Postgres: pots, pending share notices, and the notices
- * that replays repeat. Data is read in pages of bounded size. Concurrent commits are not reported as faults.
+ * that replays of spins repeat. Data is read in pages of bounded size. Concurrent commits are not reported as
+ * faults.
  */
 import type { PotRecord } from '../../domain/communal.js';
 import { readNotice } from '../../domain/spinTail.js';
@@ -55,7 +56,7 @@ export class CommunalStoresAudit {
   #listing: Player[] = [];
   #bound: Bound[] = [];
 
-  /** @param facts facts of the snapshot; Redis must be read after the snapshot was taken */
+  /** @param facts facts of the snapshot; Redis must be read after the snapshot */
   constructor(facts: Facts, findings: Findings, stores: CommunalStores) {
     this.#facts = facts;
     this.#findings = findings;
@@ -91,7 +92,7 @@ export class CommunalStoresAudit {
     return false;
   }
 
-  /** True if enough data is collected to make a comparison worth its round trips. */
+  /** True if so much data is collected that a comparison is worth its round trips. */
   get isDue(): boolean {
     return this.#waiting.length + this.#listing.length + this.#bound.length >= PAGE;
   }

@@ -26,8 +26,8 @@ export function auditCursors(
     const words = newest.get(cell);
     // The last note of a moved partner's pot may lie in the cell that the partner left.
     const noted = communal.pots.map(({ notedTo }) => notedTo).filter((id) => cellOfId(id) === cell);
-    // Notes of a partner that has left a cell are not recorded individually. Only the last entry id of the
-    // partner in that cell is known.
+    // Notes of a partner that has left a cell are not recorded individually. Only the id of the partner's
+    // last entry in that cell is recorded.
     for (const former of formerCells.values())
       for (const left of former) if (left.cell === cell) noted.push(left.untilId);
     noted.push(...rotations.filter((id) => cellOfId(id) === cell));

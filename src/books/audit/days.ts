@@ -6,7 +6,7 @@ import type { AuditedGameDay } from './gameAuditReads.store.js';
 import type { Findings, Place } from './report.js';
 import { Sum } from './tables.js';
 
-/** Row of a daily table. */
+/** Row of a daily table: a game or partner on one day. */
 interface BookedDay {
   /** Id of the game or the partner of the row. */
   readonly id: number;
@@ -34,7 +34,7 @@ interface DayShape {
   readonly creditedColumn: string;
 }
 
-/** One daily table, with the sums of the day that the ledger pass is reading. */
+/** One daily table, with sums of the ledger entries of the day that the ledger pass is reading. */
 class DayTable {
   readonly #shape: DayShape;
   readonly #findings: Findings;
@@ -78,7 +78,7 @@ class DayTable {
     return sum;
   }
 
-  /** Compares the sums of a day with the rows of the table. */
+  /** Compares the sums of a day's ledger entries with the rows of the daily table. */
   close(day: string): void {
     const { table, isOfGames, countColumn, counted, creditedColumn } = this.#shape;
     for (const [id, sum] of this.#sums) {

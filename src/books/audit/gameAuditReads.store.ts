@@ -9,7 +9,7 @@ import { openRounds } from '../../engine/blackjack/rounds.store.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 import { raw, safe } from '../../postgres/statements.js';
 
-/** Prize table of a raffle, with amounts as the certified decimal text. */
+/** Prize table of a raffle, with amounts as the decimal text that was certified. */
 export interface AuditedRaffle {
   /** Text of the whole prize table as it was sealed. */
   readonly text: string;
@@ -104,14 +104,14 @@ export const ROUNDS = {
   entryIds: 6,
   payout: 7,
   /**
-   * Wagers of the round's ledger entries, in order. The fields credits, codes and kinds are lists of the same
-   * entries.
+   * Wagers of the round's ledger entries, in order. The lists of credits, codes and kinds have the same
+   * entries in the same order.
    */
   wagers: 8,
   credits: 9,
   codes: 10,
   kinds: 11,
-  /** Null if no block has the shoe. */
+  /** Sealed seeds of the block with the round's shoe. Null if no block has the shoe. */
   seed: 12,
   /**
    * Reference to the key that seals the seeds of the shoe's block, and the offset of the shoe's seed in that
@@ -138,7 +138,7 @@ export const roundsSelect = (fromId: bigint): string => `
 
 /**
  * Query for round entries that no round lists, and for entries listed by a round that the ledger lacks or has
- * with other values: entry id, and 1 if the ledger has the entry.
+ * with other values. Columns: entry id, and 1 if the ledger has the entry.
  */
 export const strayRoundEntriesSelect = (fromId: bigint): string => `
   SELECT coalesce(l.entry_id, r.entry_id), (l.entry_id IS NOT NULL)::int
@@ -157,7 +157,7 @@ export async function auditedTables(tx: Transaction): Promise<Map<number, Audite
   return new Map(rows.map((row) => [row.game_id, { rules: row.rules, wagerMicros: safe(row.wager_micros) }]));
 }
 
-/** Reads of rounds from the current state, outside the snapshot. */
+/** Reads of rounds in their current state. The snapshot is not used. */
 export interface RoundReads {
   openRounds(cell: number): ReturnType<typeof openRounds>;
 }

@@ -15,8 +15,8 @@ interface EntryStores {
 }
 
 /**
- * Question about an entry that a Redis record refers to and the snapshot lacks, with a callback for the
- * answer.
+ * Question about an entry to which a Redis record refers and which the snapshot lacks, with a callback for
+ * the result.
  */
 interface Question {
   readonly cell: number;
@@ -50,7 +50,7 @@ export class LedgerEntryLookUp {
     this.#waiting = [];
     waiting = await this.#fromLedger(waiting);
     waiting = await this.#fromOutboxes(waiting);
-    // Entries trimmed from the outbox since the first look-up are in the ledger now.
+    // Entries that were trimmed from the outbox since the first look-up are now in the ledger.
     waiting = await this.#fromLedger(waiting);
     for (const question of waiting) question.answer(undefined);
   }
@@ -101,7 +101,7 @@ export class LedgerEntryLookUp {
   }
 }
 
-/** Answers the questions whose entry was found and returns the unanswered questions. */
+/** Calls back with each entry that was found. Returns the questions whose entry was not found. */
 function answered(questions: readonly Question[], entries: ReadonlyMap<bigint, AuditedEntry>): Question[] {
   return questions.filter((question) => {
     const entry = entries.get(question.id);

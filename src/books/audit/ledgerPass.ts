@@ -35,8 +35,8 @@ import {
 /** Number of sealed outcomes of a game held in memory: 64 KB. */
 const STRETCH_OUTCOMES = 16_384;
 /**
- * Minimum number of loaded outcomes ahead of the current index. It exceeds the number of rows in one network
- * chunk.
+ * Minimum number of loaded outcomes ahead of the current index. It exceeds the number of rows in a network
+ * chunk, so that one chunk can't use them up.
  */
 const AHEAD_OUTCOMES = 4096;
 const NOT_SEALED = -1;
@@ -61,7 +61,10 @@ interface GameState {
   readonly voids: { readonly fromIndex: number; readonly toIndex: number; readonly sealedTo: number }[];
   /** Position in `voids` of the first void that the pass has not reached. */
   voidAt: number;
-  /** Sealed outcomes from `stretchFrom` on; {@link NOT_SEALED} for an index without a sealed outcome. */
+  /**
+   * Sealed outcomes from the index `stretchFrom` on; {@link NOT_SEALED} for an index without a sealed
+   * outcome.
+   */
   stretch: Int32Array;
   stretchFrom: number;
   /** True if the game had rows since the last pause. */
@@ -78,7 +81,7 @@ interface Unjudged {
 
 export class LedgerPass {
   readonly players = new PlayerTable();
-  /** Tables of requestIds by idempotency period, for the last two periods of the ledger. */
+  /** Table of the requestIds of each idempotency period, for the last two periods of the ledger. */
   readonly requests = new Map<number, RequestTable>();
   /**
    * Entries of forced spins with a requestId in the last two periods. Replays must repeat the mark of a
@@ -139,8 +142,8 @@ export class LedgerPass {
   }
 
   /**
-   * Initializes all state at the boundary, where the oldest kept day begins. Must run before the ledger is
-   * read.
+   * Initializes all state at the boundary, where the oldest kept day begins. The caller must do this before
+   * the ledger is read.
    */
   begin(snapshot: BoundarySnapshot): Promise<void> {
     const into = {
@@ -166,7 +169,10 @@ export class LedgerPass {
     this.#finish();
   }
 
-  /** Checks the rows whose sealed outcomes were missing, and loads the outcomes needed for the next chunk. */
+  /**
+   * Checks the rows that were put aside because their sealed outcomes were not loaded, and loads the outcomes
+   * needed for the next chunk.
+   */
   async #judgeWaiting(reads: AuditReads): Promise<void> {
     for (const { game, index, code, at } of this.#unjudged) {
       if (this.#sealed(game, index) === undefined) await this.#load(reads, game, index);
@@ -380,7 +386,8 @@ export class LedgerPass {
   }
 
   /**
-   * Checks a forced spin: it must belong to a sandbox partner, have no index, and pay like a drawn outcome.
+   * Checks a forced spin: it must belong to a sandbox partner, have no index, and have the payout that a
+   * drawn outcome with its code would have.
    */
   #dealtByChoice(row: CopyRow, partnerId: number, wager: number, credit: number): void {
     if (!this.#facts.sandboxPartners.has(partnerId))

@@ -1,6 +1,6 @@
 /**
  * Computes the payouts of PAR sheets, raffle prizes and blackjack deals for the audit. The audit has its own
- * exact arithmetic on the decimal text of the sheet, and shares no code with the service.
+ * exact arithmetic on the decimal text of the sheet, and uses no code of the service for it.
  */
 
 import type { Facts } from './auditReads.store.js';
@@ -9,8 +9,8 @@ import type { Findings } from './report.js';
 
 const MICRO_DIGITS = 6;
 /**
- * Maximum exponent of a decimal number. A certified sheet never has a larger one, and the zeros would only
- * fill memory.
+ * Maximum exponent of a decimal number. A certified sheet never has a larger exponent, and the zeros of a
+ * huge one would only fill memory.
  */
 const EXPONENT_MAX = 400;
 
@@ -41,7 +41,7 @@ function micros({ digits, scale }: Exact): bigint | undefined {
 }
 
 export interface Payouts {
-  /** Wager in micro-USD; NaN if the sheet has no whole amount. */
+  /** Wager in micro-USD; NaN if the wager in the sheet is not a whole number of micro-USD. */
   readonly wager: number;
   /** Payout by outcome code, in micro-USD. */
   readonly paid: Float64Array;
@@ -68,8 +68,8 @@ export function payoutsOf(denomination: string, multipliers: readonly string[]):
 }
 
 /**
- * Payouts of a blackjack deal by itself: nothing for an open or lost deal, the wager for a push, and the
- * natural's odds for a blackjack.
+ * Payouts of a blackjack deal before any action: nothing for an open or lost deal, the wager for a push, and
+ * the odds of a natural for a blackjack.
  */
 function dealsOf({ rules, wagerMicros }: AuditedTable): Payouts {
   const odds = rules.blackjackPays === '6:5' ? [6, 5] : [3, 2];
@@ -90,7 +90,7 @@ function prizesOf(ticketPrice: string, values: readonly string[]): Payouts {
 }
 
 /**
- * Returns the payouts of PAR sheets by sheet id, and those of raffles and tables by game id. Unreadable
+ * Returns the payouts of PAR sheets by sheet id, and the payouts of raffles and tables by game id. Unreadable
  * sheets and prize tables become findings.
  */
 export function allPayouts(

@@ -38,7 +38,7 @@ export interface PlayerStatusAudit {
 }
 
 /**
- * Compares the players of all cells. Differences are checked again a few times, because a change in progress
+ * Compares the players of all cells. Differences are compared again a few times, because a change in progress
  * may explain them.
  */
 export async function auditPlayerStatuses(audit: PlayerStatusAudit): Promise<void> {

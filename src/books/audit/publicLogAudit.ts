@@ -1,7 +1,7 @@
 /**
- * Audits the public log. Its tiles and root must match its records, every private record must be one entry of
- * one game, the entries of a game must be numbered without gaps, and every checkpoint must be signed over the
- * tree of its size. Memory: about 200 bytes for each record.
+ * Audits the public log. Its tiles and root must match its records, every private record must be exactly one
+ * entry of one game, the entries of a game must be numbered without gaps, and every checkpoint must be signed
+ * over the tree of its size. Memory: about 200 bytes for each record.
  */
 import { parseCheckpoint } from '../../domain/publicLog/checkpoints.js';
 import { entryCommitment, labelOf, privateRecord } from '../../domain/publicLog/logEntries.js';
@@ -100,7 +100,10 @@ async function readLogs({ logs, imports }: Reads): Promise<Logs> {
   return found;
 }
 
-/** Checks the tiles of all logs. @returns the audit log anchors among the records */
+/**
+ * Checks the tiles of all logs.
+ * @returns the anchors of the audit log (its head at the time) among the records
+ */
 async function judgeTiles(
   { tiles: all }: Reads,
   logs: Logs,
@@ -171,7 +174,7 @@ async function judgeEntries({ entries: all }: Reads, logs: Logs, findings: Findi
     if (number !== next)
       findings.found('log', "the numbers of a game's entries have a gap", at, next, number);
     next = number + 1;
-    // The log entry is not yet appended to the public log.
+    // The entry still waits to be appended to the public log.
     if (row.isNull(ENTRIES.logIndex)) return;
     const log = logs.get(row.int(ENTRIES.logId));
     const logIndex = row.safe(ENTRIES.logIndex);
@@ -234,7 +237,7 @@ async function judgeCheckpoints({ checkpoints }: Reads, logs: Logs, findings: Fi
   findings.looked('log', 'checkpoints', notes);
 }
 
-/** Checks that the checkpoint in a settlement report is of a tree that the log still contains. */
+/** Checks that the checkpoint in a settlement report belongs to a tree that the log still contains. */
 async function judgeNamed({ named }: Reads, logs: Logs, findings: Findings): Promise<void> {
   await named((row) => {
     const note = row.text(NAMED.note);
@@ -255,9 +258,8 @@ function noteProblem(text: string, size: number, { origin, vkeys, tree }: Log): 
     const note = parseNote(text);
     const checkpoint = parseCheckpoint(note.text);
     if (checkpoint.origin !== origin || checkpoint.size !== size || size > tree.size)
-      return 'a checkpoint names another log or size';
-    if (!checkpoint.root.equals(tree.root(size)))
-      return 'the root of a checkpoint does not match the records';
+      return 'a checkpoint is of another log or size';
+    if (!checkpoint.root.equals(tree.root(size))) return 'a checkpoint has another root than the records';
     // The signing key may have been replaced since, so a signature of any of the log's keys is accepted.
     signersOf(note, vkeys.map(parseVkey));
     return undefined;

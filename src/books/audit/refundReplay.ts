@@ -15,7 +15,7 @@ import { idOf, type PlayerTable } from './tables.js';
 const REFUND = /^raffle-void:(\d+):([0-9a-f]{32})$/;
 const PREFIX = 'raffle-void:';
 
-/** Price of a ticket, and the slot of its player in the player table. */
+/** Price of a ticket, and the slot (row number) of its player in the player table. */
 interface Ticket {
   readonly price: number;
   readonly player: number;
@@ -69,8 +69,8 @@ export class RefundReplay {
   }
 
   /**
-   * Checks an adjustment if its requestId marks it as a refund. @param at returns the position in the ledger,
-   * for findings
+   * Checks an adjustment if its requestId has the form of a refund's.
+   * @param at returns the position in the ledger, for findings
    */
   adjustment(requestId: string, partnerId: number, playerId: string, amount: number, at: () => Place): void {
     if (!requestId.startsWith(PREFIX)) return;

@@ -1,6 +1,6 @@
 /** Collects the findings of an audit and defines its report. */
 
-/** Names of the checks, with the statement that each check confirms if it finds nothing. */
+/** Names of the checks, each with the statement that is confirmed if the check finds nothing. */
 export const CHECKS = {
   balances: 'every balance follows from the previous entries and equals the balance in Redis',
   indices: 'every outcome index is dealt or voided exactly once, and the counters agree',
@@ -70,8 +70,8 @@ interface Gathered {
   violations: number;
   listed: Violation[];
   /**
-   * Number of violations found when Redis was compared with the snapshot, by {@link ownerOf}. `listedBefore`
-   * is the number of listed violations before that comparison.
+   * Number of violations by {@link ownerOf} that were found when Redis was compared with the snapshot.
+   * `listedBefore` is the number of violations listed before that comparison.
    */
   readonly compared: Map<string, number>;
   listedBefore: number;
@@ -139,8 +139,8 @@ export class Findings {
   }
 
   /**
-   * Withdraws the findings of a partner from the comparison of Redis with the snapshot, because the partner
-   * moved to another cell meanwhile.
+   * Withdraws the findings about a partner from the comparison of Redis with the snapshot, because the
+   * partner moved to another cell meanwhile.
    */
   leaveOut(partnerId: number, gameIds: readonly number[]): void {
     const owners = new Set([`partner ${partnerId}`, ...gameIds.map((gameId) => `game ${gameId}`)]);

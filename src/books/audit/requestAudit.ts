@@ -17,8 +17,8 @@ const NOTHING = Buffer.alloc(0);
 
 /**
  * Verifies that every requestId of the ledger that must still bind is bound to its entry in Redis, and that
- * every bound requestId leads to an entry. RequestIds released to Postgres are compared with the runs in the
- * snapshot.
+ * every bound requestId belongs to an entry. RequestIds that were released to Postgres are compared with the
+ * runs in the snapshot.
  */
 export async function auditRequests(audit: StoresAudit, pass: LedgerPass): Promise<void> {
   const { facts, findings, redis } = audit;
@@ -52,8 +52,8 @@ export async function auditRequests(audit: StoresAudit, pass: LedgerPass): Promi
   await entries.answerAll();
   findings.looked('requests', 'requestIds bound in Redis', count);
 
-  // Every requestId of the ledger that is not yet released must have been seen in Redis. The state of the
-  // releases is read now.
+  // The audit must have seen in Redis every requestId of the ledger that is not released yet. How far the ids
+  // are released is read only now.
   const released = await Promise.all(
     Array.from({ length: facts.cells }, async (_, cell) => (await redis.segments(cell))?.releasedId ?? 0n),
   );
@@ -120,7 +120,7 @@ function auditBound(
   if (communal.bound(cell, id, isMarked ? NOTHING : tail, at)) return;
   const high = value.readUInt32LE(4);
   const low = value.readUInt32LE(0);
-  // A requestId in an already closed segment would be released too early.
+  // A requestId in a segment that is already closed would be released too early.
   if (closedAt !== undefined && id > closedAt) {
     const problem = 'the requestId is bound in a segment that was closed before its entry';
     findings.found('requests', problem, at, `closed at ${id} or later`, `closed at ${closedAt}`);
@@ -147,8 +147,8 @@ function auditBound(
       ((value.readUInt16LE(8) << 16) | value.readUInt16LE(26)) >>> 0,
     ];
     if (pass.forced.has(id) === isMarked && expected.every((word, i) => word === found[i])) return;
-    // The stored reply differs from the ledger pass. compareBound finds the differing field by reading the
-    // ledger entry.
+    // The stored reply differs from the values of the ledger pass. compareBound reads the ledger entry to
+    // find the differing field.
     break;
   }
   entries.ask({

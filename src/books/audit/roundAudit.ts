@@ -19,8 +19,8 @@ import { type AuditedTable, ROUNDS, type RoundReads } from './gameAuditReads.sto
 import type { Findings, Place } from './report.js';
 
 /**
- * Moves by their code in a step. The audit has its own constants, so that an error in domain/games/round.ts
- * does not go unnoticed.
+ * Moves by their code in a step of a round. The audit has its own constants, so that an error in
+ * domain/games/round.ts does not go unnoticed.
  */
 const MOVES: readonly Move[] = [
   'hit',
@@ -176,7 +176,7 @@ export interface OpenRoundAudit {
 }
 
 /**
- * Compares the open rounds of all cells. Differences are checked again a few times, because rounds continue
+ * Compares the open rounds of all cells. Differences are compared again a few times, because rounds continue
  * during the audit.
  */
 export async function auditOpenRounds({ facts, findings, reads, redis }: OpenRoundAudit): Promise<void> {

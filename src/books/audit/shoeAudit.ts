@@ -1,4 +1,7 @@
-/** Audits sealed blocks of shoes: their commitment, and the outcome that each shoe's seed deals. */
+/**
+ * Audits sealed blocks of shoes: their commitment, and the outcome code of each shoe, which must be the
+ * result of the deal from its seed.
+ */
 import { createHash } from 'node:crypto';
 import { rulesHash } from '../../domain/games/blackjackRules.js';
 import { shuffleShoe } from '../../domain/games/shoe.js';
@@ -18,7 +21,8 @@ const seedsOf = (row: CopyRow): Buffer[] => {
 };
 
 /**
- * Computes the commitment of a block of shoes independently, as docs/blackjack.md describes it. Hexadecimal.
+ * Computes the commitment of a block of shoes, in hexadecimal. The computation follows docs/blackjack.md and
+ * does not use the code of the service.
  */
 export function shoesCommitmentOf(row: CopyRow, table: AuditedTable): string {
   const whole = createHash('sha256').update('spindle blackjack shoes v1\n');
@@ -38,7 +42,7 @@ export function shoeCommitmentsOf(row: CopyRow, { rules }: AuditedTable): Buffer
   });
 }
 
-/** Verifies that each shoe has a seed and that its outcome equals the deal from that seed. */
+/** Verifies that each shoe has a seed and that its outcome code is the result of the deal from that seed. */
 export function judgeShoes(row: CopyRow, { rules }: AuditedTable, findings: Findings, at: Place): void {
   const outcomes = row.bytes(BLOCKS.outcomes);
   const seeds = seedsOf(row);

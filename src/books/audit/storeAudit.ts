@@ -1,7 +1,6 @@
 /**
  * Compares Redis with the ledger while the service runs. Stores are read in an order in which concurrent
- * progress can't cause false findings: whatever a read of Redis shows was in the outbox before it was
- * trimmed, and was committed before the trim.
+ * progress can't cause false findings: whatever a read of Redis finds was already in the outbox or committed.
  */
 
 import { streamIdOf } from '../../domain/entryId.js';
@@ -228,8 +227,8 @@ type Disagreement = readonly [
 ];
 
 /**
- * Compares the two records of a cell. Differences are checked again a few times, because a change in progress
- * may explain them.
+ * Compares the two records of a cell. Differences are compared again a few times, because a change in
+ * progress may explain them.
  */
 async function auditCell(
   { findings, postgres, redis }: StoresAudit,
@@ -265,7 +264,7 @@ function cellDisagreements(
     list.push([`a recovery of the cell began at ${recoveringSince.toISOString()} and has not ended`, at]);
   }
   const { epoch, newestEntryId, added, booked } = record;
-  // No worker has prepared the cell yet.
+  // No worker has prepared the cell yet, so there is nothing to compare.
   if (epoch === undefined && newestEntryId === undefined && cursorId === 0n) return list;
   const expected = cellToken(token, serverId);
   if (epoch !== expected) {
@@ -296,7 +295,7 @@ const totalsText = ({ entries, bytes }: Totals): string => `${entries} entries, 
 
 /**
  * Reads the outbox of a cell from the cursor to its current end. Entry ids must ascend, and game indices and
- * totals must continue from the ledger. If the flusher overtakes the read, the walk restarts at the new
+ * totals must continue from the ledger. If the flusher overtakes the read, the read starts again at the new
  * cursor, because everything before it is committed.
  */
 class OutboxWalk {
@@ -304,9 +303,9 @@ class OutboxWalk {
   readonly #cell: number;
   /** Next index of each game after all committed entries and all entries read so far. */
   #next = new Map<number, number>();
-  /** Id of the last entry read. */
+  /** Id of the last entry that was read from the outbox. */
   #position = 0n;
-  /** Totals of the outbox entries added up to the current position; undefined if unknown. */
+  /** Totals after the outbox entries read so far; undefined if unknown. */
   #totals: Totals | undefined;
   #entries = 0;
   #counted = 0n;

@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import type { Facts } from './auditReads.store.js';
 
-/** Limit of the partial sum, above which it is moved into a BigInt. */
+/** Limit of the partial sum. A larger partial sum is moved into a BigInt. */
 const SUM_MAX = 4_000_000_000_000_000;
 
 /** Exact sum of safe integers. */
@@ -35,7 +35,7 @@ export class Sum {
   }
 }
 
-/** Newest entry of each player, by slot. */
+/** Newest entry of each player. Players are numbered by slot. */
 export class PlayerTable {
   readonly #slots = new Map<number, Map<string, number>>();
   #lastPartner = -1;
@@ -50,7 +50,7 @@ export class PlayerTable {
   code = new Int32Array(1024);
   /** Time of the player's first entry, in ms since the epoch, by slot. */
   firstMs = new Float64Array(1024);
-  /** 1 if the audit has seen the player in Redis, by slot. */
+  /** Whether the audit has seen the player in Redis (1 or 0), by slot. */
   seen = new Uint8Array(1024);
 
   find(partnerId: number, playerId: string): number | undefined {
@@ -113,8 +113,8 @@ export const REQUEST = {
   balanceHigh: 5,
   balanceLow: 6,
   /**
-   * Fingerprint of the request: 4 bytes game and 6 bytes player. An adjustment has a different fingerprint of
-   * the same length.
+   * Fingerprint of the request: 4 bytes for the game and 6 bytes for the player. An adjustment has a
+   * different fingerprint of the same length.
    */
   game: 7,
   player: 8,
@@ -127,7 +127,7 @@ const LOAD_MAX = 0.7;
 /** Hash table of the requestIds of one idempotency period, with open addressing. */
 export class RequestTable {
   words = new Uint32Array(1024 * REQUEST_WORDS);
-  /** 1 if the audit has seen the requestId in Redis, by slot. */
+  /** Whether the audit has seen the requestId in Redis (1 or 0), by slot. */
   seen = new Uint8Array(1024);
   count = 0;
   #slots = 1024;

@@ -15,7 +15,7 @@ import { FIRST_DAY, unsettledDays } from '../settlement/settledDays.store.js';
 
 /** Largest possible entry id. */
 const ID_END = 2n ** 63n - 1n;
-/** Upper bound of the duration of a round, as a range of entry ids. */
+/** Upper bound of the duration of a round, as a difference of entry ids. */
 const ROUND_LONGEST = idsIn(31 * DAY_MS);
 
 export interface Sums {
@@ -43,7 +43,7 @@ export interface GameReportRow extends Sums {
 export interface GamesWanted {
   /**
    * First and last UTC day of the report's interval, both inclusive. If `from` is undefined, the interval
-   * starts with the first day.
+   * starts with the partner's first day.
    */
   readonly from: string | undefined;
   readonly to: string;
@@ -111,7 +111,9 @@ export class Reports {
     this.#sql = sql;
   }
 
-  /** Returns the first day of one partner or of all partners; undefined if there is no partner. */
+  /**
+   * Returns the first day of one partner, or the earliest of all partners; undefined if there is no partner.
+   */
   async firstDay(partnerId: number | undefined): Promise<string | undefined> {
     const of = partnerId ?? null;
     const [row] = await this.#sql<{ day: string | null }[]>`
@@ -265,8 +267,8 @@ export class Reports {
 }
 
 /**
- * Query for the current balances of all players: their checkpoints, and the ledger entries since, which are a
- * few minutes' worth.
+ * Query for the current balances of all players: their checkpoints, and the ledger entries of the few minutes
+ * since then.
  */
 const NEWEST_BALANCES = `
   SELECT partner_id, sum(balance) FILTER (WHERE balance > 0) AS positive, sum(balance) FILTER (WHERE balance < 0) AS negative

@@ -10,13 +10,13 @@ import { writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 import { arrayOf, raw, safe, textArrayOf } from '../../postgres/statements.js';
 
-/** Advisory lock. Only one worker judges at a time, and the other workers then find no due days. */
+/** Advisory lock, so that only one worker judges at a time. The other workers then find no due days. */
 const JUDGE_LOCK = 7_310_035;
 /** Maximum number of games judged in one transaction. */
 const JUDGED_AT_ONCE = 1000;
-/** Maximum count of a list; larger totals are reported as this number. */
+/** Maximum total that a list of reviews reports; a larger total is reported as this number. */
 const COUNTED_MAX = 10_000;
-/** Maximum number of judgements shown in a review; the newest are shown. */
+/** Maximum number of judgements in a review. Only the newest are included. */
 const REVIEW_RECORDS_MAX = 100;
 const REVIEW_NOTES_MAX = 1000;
 
@@ -106,7 +106,7 @@ const REVIEW_COLUMNS = raw(
 
 /**
  * Query for the next day of each game that can be judged. For a slot game this is the day after the last
- * judged one. Other games are not judged for their return, so their next day is the next one with spins.
+ * judged day. The return of other games is not judged, so their next day is the next day with spins.
  */
 const DUE = raw(`
   SELECT g.game_id, g.par_sheet_id, n.day, n.first_day

@@ -1,4 +1,7 @@
-/** Judges the return of each game day by day, as far as settlement reports are complete (docs/reports.md). */
+/**
+ * Judges the return to player of each game day by day, up to the last day whose settlement reports are
+ * complete (docs/reports.md).
+ */
 
 import { type SheetMoments, sheetMoments } from '../../domain/rtp.js';
 import type { BooksStore } from '../books.store.js';

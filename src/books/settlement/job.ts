@@ -15,9 +15,9 @@ import type { SettlementReports } from './settlementReports.js';
 export interface JobOptions {
   /** Interval between two runs of the settlement job, in ms. */
   readonly everyMs: number;
-  /** Cron expression in UTC. At each of its times all earlier days become due. */
+  /** Cron expression in UTC. At each of its times all earlier days become due for a report. */
   readonly cron: string;
-  /** Judges the return of games for days that have their reports. */
+  /** Judges the return to player of games for days that have their reports. */
   readonly judging: Pick<RtpJudging, 'run'>;
   readonly events: EventEmitter;
 }
@@ -26,7 +26,7 @@ export class SettlementJob extends PeriodicService {
   readonly name = 'settlement';
   readonly #settlements: SettlementReports;
   readonly #options: JobOptions;
-  /** Newest day up to which all reports are complete. Earlier days are not checked again. */
+  /** Newest day up to which all reports are complete. The job does not check earlier days again. */
   #settledThrough: string | undefined;
   #oldestUnsettled: string | undefined;
   #failing = 0;
@@ -85,7 +85,9 @@ export class SettlementJob extends PeriodicService {
     await this.#judge();
   }
 
-  /** Judges the returns of newly settled days. Skips the judgement if all settled days have been judged. */
+  /**
+   * Judges the return to player for newly settled days. Does nothing if all settled days have been judged.
+   */
   async #judge(): Promise<void> {
     const settledThrough = this.#settledThrough;
     if (settledThrough === undefined) return;

@@ -1,6 +1,6 @@
 /**
- * Queries which days of which partners are settled. A day is settled if it has a complete report without a
- * later incomplete revision.
+ * Queries that tell which days of which partners are settled. A day is settled if it has a complete report
+ * without a later incomplete revision.
  */
 
 import type { Sql } from '../../postgres/connection.js';
@@ -14,8 +14,8 @@ export const FIRST_DAY = raw(`least(
   (p.created_at AT TIME ZONE 'UTC')::date, (SELECT min(day) FROM game_days d WHERE d.partner_id = p.partner_id))`);
 
 /**
- * SQL condition: an incomplete revision follows the report `r`. Earlier versions generated such revisions of
- * complete days while Redis was unavailable.
+ * SQL condition: an incomplete revision follows the report `r`. Earlier versions of the service generated
+ * such revisions of complete days while Redis was unavailable.
  */
 export const IS_OVERTAKEN = raw(`EXISTS (SELECT 1 FROM settlement_reports n
   WHERE n.partner_id = r.partner_id AND n.report_date = r.report_date AND n.revision > r.revision AND NOT n.is_complete)`);
@@ -24,11 +24,11 @@ export interface UnsettledDay {
   readonly partnerId: number;
   readonly date: string;
   /**
-   * True if the day has a report. The newest one is incomplete, because the ledger did not have the whole day
-   * when the report was generated.
+   * True if the day has a report whose newest revision is incomplete, because the ledger did not have the
+   * whole day when it was generated.
    */
   readonly hasReport: boolean;
-  /** True if a complete report exists too, so the whole day is committed. */
+  /** True if a complete report of the day exists too, so that the whole day is committed. */
   readonly isBooked: boolean;
 }
 

@@ -62,7 +62,7 @@ export interface SettlementSnapshot {
   texts(date: string): Promise<ReportText[]>;
   /** Sums the ledger rows of each partner with ids from `from` (inclusive) to `to` (exclusive). */
   sums(ids: { from: bigint; to: bigint }, partnerId?: number): Promise<Map<number, LedgerSums>>;
-  /** Recorded totals of dropped days. `sums` finds no rows of these days. */
+  /** Totals of dropped days, as recorded when the days were archived. `sums` finds no rows of these days. */
   readonly dropped: ReadonlyMap<string, readonly EntryTotal[]>;
   /** Returns the rounds of a partner that were open before an entry id. */
   openRounds(partnerId: number, before: bigint): Promise<OpenRounds>;
@@ -78,8 +78,8 @@ export async function withSettlementSnapshot<T>(
   run: (snapshot: SettlementSnapshot) => Promise<T>,
 ): Promise<T> {
   return sql.begin(async (tx) => {
-    // The lock on the ledger is taken before the snapshot. Otherwise a day dropped in between would be
-    // missing from one side of the comparison only.
+    // The lock on the ledger is taken before the snapshot. Otherwise, if a day was dropped in between, its
+    // entries would be missing from one side of the comparison only.
     await tx`LOCK TABLE ledger IN ACCESS SHARE MODE`;
     await tx.patiently();
     const only = raw(partnerId === undefined ? 'true' : `partner_id = ${Number(partnerId)}`);

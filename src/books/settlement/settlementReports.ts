@@ -2,10 +2,10 @@
  * Generates settlement reports: decides when a day is complete and which days are due, and serves operators'
  * requests.
  *
- * A report is generated from the ledger alone, so the whole day must be committed. There are two ways to
- * establish that. Either the partner's ledger watermark lies beyond the day (partners.store.ts), or the Redis
- * for which the partner's cell was prepared has passed the end of the day and has no uncommitted entries of
- * that day.
+ * A report is generated from the ledger alone, so the whole day must be committed. That can be established in
+ * two ways. Either the partner's ledger watermark lies beyond the day (partners.store.ts), or the Redis
+ * server for which the partner's cell was prepared has passed the end of the day and has no uncommitted
+ * entries of that day.
  *
  * In both cases the day must have ended by all clocks. Clocks may differ: the clock of Redis may step back,
  * or Redis may be replaced by a server whose clock is behind.
@@ -42,8 +42,8 @@ export interface SettleObserver {
 }
 
 /**
- * Minimum assumed clock difference of a Redis server that takes over, in ms, regardless of a smaller
- * configured limit.
+ * Minimum clock difference, in ms, that is assumed of a Redis server that takes over, even if the configured
+ * limit is smaller.
  */
 const CLOCKS_APART_MS = 5000;
 /** Number of days checked at a time, for all partners. */
@@ -52,7 +52,7 @@ const DAYS_AT_ONCE = 31;
 /** State of a day: whether it has ended by all clocks, and whether all its entries are committed. */
 type DayState = Pick<WantedReport, 'isComplete' | 'isOver'>;
 
-/** Cache by cell, epoch and day: whether the cell has passed the day. Each combination is checked once. */
+/** Whether a cell has passed a day, cached by cell, epoch and day. Each combination is checked once. */
 type PassedDays = Map<string, boolean>;
 
 export class SettlementReports {
@@ -69,7 +69,8 @@ export class SettlementReports {
   /**
    * Generates the next revision of a report for an operator. Its status is PENDING if the day is not
    * complete.
-   * @param reason answers a dispute, which stays open until a revision with a reason
+   * @param reason reason for the revision, which answers a dispute; a revision without a reason leaves the
+   * dispute open
    * @throws ApiError: KS-4209, KS-4214, KS-4301 for a future day or a day before the partner's first,
    * KS-4304.
    */
@@ -95,7 +96,7 @@ export class SettlementReports {
   /**
    * Generates all missing reports of an interval, and completes incomplete reports where possible. A failure
    * for one partner is reported through the observer and does not stop the others.
-   * @param after last day that is settled, together with all earlier days; undefined if unknown
+   * @param after last day up to which all days are settled; undefined if unknown
    * @param through last day of the interval
    * @returns the oldest unsettled day; undefined if all days are settled
    * @throws Error if Postgres does not answer
@@ -120,7 +121,10 @@ export class SettlementReports {
     return oldest;
   }
 
-  /** Settles the given days. @returns the oldest of them that is still unsettled */
+  /**
+   * Settles the given days.
+   * @returns the oldest of these days that is still unsettled
+   */
   async #settleDays(days: readonly UnsettledDay[], told: SettleObserver): Promise<string | undefined> {
     const { store } = this.#options;
     const passed: PassedDays = new Map();
@@ -138,8 +142,8 @@ export class SettlementReports {
       } catch (error) {
         oldest ??= day.date;
         told.onFault(error, day);
-        // This query rejects if Postgres is unavailable, so the run ends. The remaining days then follow in
-        // the next run.
+        // This query rejects if Postgres is unavailable, and that ends the execution of the job. The next
+        // execution continues with the remaining days.
         await store.cells.cursors();
       }
     }
@@ -175,8 +179,8 @@ export class SettlementReports {
   }
 
   /**
-   * Returns the state of a day. It is complete if every entry of the partner that the day can ever have is
-   * committed, and then stays complete.
+   * Returns the state of a day. A day is complete if all entries that the partner can ever have on that day
+   * are committed, so a complete day stays complete.
    */
   async #stateOf(partnerId: number, date: string, passed: PassedDays = new Map()): Promise<DayState> {
     const { store, clocks } = this.#options;
@@ -201,8 +205,8 @@ export class SettlementReports {
   }
 
   /**
-   * Returns whether the Redis for which a cell was prepared has passed a moment, and all earlier entries of
-   * the cell are committed.
+   * Returns whether the Redis server for which a cell was prepared has passed a given time, and all earlier
+   * entries of the cell are committed.
    */
   async #hasPassed({ cell, epoch }: LedgerWatermark, endMs: number): Promise<boolean> {
     const outbox = this.#options.nodes.cell(cell);
@@ -211,7 +215,7 @@ export class SettlementReports {
       // The clock is read first, so that everything dealt afterwards has an entry id of a later day.
       const overMs = endMs + Math.max(CLOCKS_APART_MS, overAfterMs(this.#options.clocks.skewMaxMs));
       if ((await outbox.node.timeMs()) < overMs) return false;
-      // Entries are trimmed from the outbox only after their commit, so entries missing from it are
+      // Entries are trimmed from the outbox only after their commit, so entries that the outbox lacks are
       // committed.
       const [oldest] = await outbox.outbox(1);
       if (oldest !== undefined && oldest.timeMs < endMs) return false;

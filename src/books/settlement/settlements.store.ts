@@ -1,14 +1,14 @@
 /**
  * Settlement reports in Postgres. A revision is inserted once and its content never changes; only its status
- * changes, once. A trigger enforces both. Generating or judging a report takes the partner's lock, so that
- * only one of several workers generates it and the hash chain has one order.
+ * changes, once. A trigger enforces both rules. Generating, acknowledging or disputing a report takes the
+ * partner's lock, so that only one of several workers generates it and the hash chain has one order.
  *
  *  PENDING ────┬──> ACKNOWLEDGED
  *  GENERATED ──┴──> DISPUTED        and from each status: the next revision
  *
  * A dispute stays open until an operator answers it with a revision that has a reason, or until the partner
- * acknowledges a later revision. A revision without a reason does not answer a dispute, for example one by
- * which a worker completes a report.
+ * acknowledges a later revision. A revision without a reason, such as one with which a worker completes a
+ * report, does not answer a dispute.
  */
 import { parseExactJson } from '../../domain/exactJson.js';
 import { kindOfGame } from '../../domain/games/index.js';
@@ -95,8 +95,8 @@ async function findReport(
 export type OnReport = (tx: Transaction, report: StoredReport) => Promise<void>;
 
 /**
- * Records the event of a new report for the partner. A deliverer in this process is woken after the commit;
- * deliverers of other processes find the event by polling.
+ * Records the event of a new report for the partner. A deliverer in this process is woken after the commit.
+ * Deliverers of other processes find the event when they poll.
  */
 const notifyPartner: OnReport = async (tx, { partnerId, report, integrityHash }) => {
   const { reportDate, revision, totalSpins, ggrUsd, generatedAt } = report;
@@ -120,8 +120,8 @@ export interface WantedReport {
   /** True if all entries of the day are confirmed to be committed. */
   readonly isComplete: boolean;
   /**
-   * True if the day has ended by all clocks. It is complete once the partner's ledger watermark lies beyond
-   * it.
+   * True if the day has ended by all clocks. The day is complete once the partner's ledger watermark also
+   * lies beyond it.
    */
   readonly isOver: boolean;
   /** Name of the requesting person or process, for the audit log. */
@@ -269,7 +269,7 @@ export class Settlements {
   }
 
   /**
-   * Returns the oldest day for which any partner has or should have a report; undefined if there is no
+   * Returns the oldest day for which any partner has a report or should have one; undefined if there is no
    * partner.
    */
   async firstDay(): Promise<string | undefined> {
@@ -300,7 +300,7 @@ export class Settlements {
         if (newest !== undefined && (newest.isComplete || !wanted.isComplete)) return 'not-due';
       } else if (newest?.status === 'ACKNOWLEDGED') return 'acknowledged';
       const figures = await figuresOf(tx, wanted);
-      // A complete day stays complete, even if a store does not answer at the moment.
+      // A complete day stays complete, even if a store does not respond at the moment.
       const isComplete =
         wanted.isComplete ||
         (wanted.isOver && figures.toId >= ids.to) ||
@@ -335,8 +335,8 @@ export class Settlements {
 
   /**
    * Acknowledges or disputes the newest revision of a report.
-   * @param about.revision revision that the partner read; an earlier one than the newest is `superseded`, a
-   * later one `missing`
+   * @param about.revision revision that the partner read. If it is older than the newest, the result is
+   * `superseded`; if it is newer, the result is `missing`
    * @param about.standing another revision that must be the newest, otherwise the result is `superseded`
    * @returns the updated report, or the reason why nothing changed: no such report, a newer revision, or its
    * present status
@@ -371,8 +371,8 @@ export class Settlements {
 }
 
 /**
- * Writes the audit log entry of a report. It includes the report's hash, so that a removed or resealed report
- * is detected.
+ * Writes the audit log entry of a report, which includes the report's hash. So a report that was removed, or
+ * rewritten with a new hash, is detected.
  */
 async function audited(
   tx: Transaction,

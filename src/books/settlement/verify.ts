@@ -1,6 +1,6 @@
 /**
  * Verifies settlement reports against their hashes and against the ledger. The newest revision of each day is
- * computed from the ledger's rows, not from the daily totals that reports are made of. A report rewritten
+ * computed from the ledger's rows, not from the daily totals from which reports are made. A report rewritten
  * with a valid hash is detected by the next report's previousHash, and by the audit log, which has every
  * hash.
  */
@@ -30,7 +30,7 @@ import {
 export interface Difference {
   readonly partnerId: number;
   readonly date: string;
-  /** Absent if the difference does not concern a certain revision. */
+  /** Revision with the difference. Absent if the difference does not concern a certain revision. */
   readonly revision?: number;
   readonly problem: string;
   readonly expected: string | number | null;
@@ -51,8 +51,8 @@ const NO_SUMS: LedgerSums = { games: new Map(), adjustmentsMicros: 0n, rows: 0 }
 export interface VerifyOptions {
   readonly onProgress?: (days: number, total: number) => void;
   /**
-   * Returns the totals of a dropped day from the files of its archive. If absent, the recorded totals of the
-   * archived day are used.
+   * Returns the totals of a dropped day from the files of its archive. If this function is absent, the totals
+   * recorded when the day was archived are used.
    */
   readonly archive?: (day: string) => Promise<readonly EntryTotal[]>;
 }
@@ -166,7 +166,7 @@ function sealedReport({ text }: ReportText, link: Link, differ: Differ): Settlem
  */
 function previousHashes(links: readonly Link[]): Map<string, string | null> {
   const previous = new Map<string, string | null>();
-  /** For each partner: days with a report, in order, and the newest hash of each day. */
+  /** Days of each partner that have a report, in order, and the newest hash of each day. */
   const made = new Map<number, { days: string[]; newest: Map<string, string> }>();
   for (const link of links) {
     let of = made.get(link.partnerId);

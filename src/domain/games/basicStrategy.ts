@@ -1,4 +1,7 @@
-/** Return of a blackjack table when players follow basic strategy, for rules with a published house edge. */
+/**
+ * Return to player of a blackjack table if players follow basic strategy, for rules with a published house
+ * edge.
+ */
 import { type BlackjackRules, DEFAULT_RULES, rulesHash } from './blackjackRules.js';
 
 interface KnownRules {
@@ -6,8 +9,8 @@ interface KnownRules {
   /** Published house edge of a round, as a fraction of the initial wager. */
   readonly houseEdge: number;
   /**
-   * Total stakes of a round including doubles and splits, in initial wagers: the mean of 20 million simulated
-   * rounds.
+   * Sum of all stakes of a round including doubles and splits, in initial wagers: the mean of 20 million
+   * simulated rounds.
    */
   readonly stakesPerRound: number;
 }

@@ -39,7 +39,7 @@ export interface Hand {
 export interface Round {
   readonly rules: BlackjackRules;
   readonly phase: Phase;
-  /** The up card, the hole card, and the cards that the dealer draws. */
+  /** Cards of the dealer: the up card, the hole card, and the cards that the dealer draws. */
   readonly dealer: readonly number[];
   readonly hands: readonly Hand[];
   /** Index of the hand being played. Undefined outside the phase PLAYER. */
@@ -50,7 +50,7 @@ export interface Round {
   readonly drawn: number;
 }
 
-/** Additional stake of an action, in halves of the wager. */
+/** Additional stake of an action, in units of half the wager. */
 export const COST_HALVES: Readonly<Record<Action, number>> = {
   hit: 0,
   stand: 0,
@@ -61,7 +61,7 @@ export const COST_HALVES: Readonly<Record<Action, number>> = {
   surrender: 0,
 };
 
-/** Thrown when an action is not legal in this state. The state is unchanged. */
+/** Thrown when an action is not legal in the state of the round. The state is unchanged. */
 export class IllegalActionError extends Error {}
 
 /**
@@ -123,8 +123,9 @@ export interface RoundMoney {
 }
 
 /**
- * Computes the money of a round. @param wagerMicros the game's wager; half of it and the payout of a natural
- * must be whole micro-USD (`stakeFault`)
+ * Computes the stakes and the payout of a round.
+ * @param wagerMicros the game's wager; half of it and the payout of a natural must be whole micro-USD
+ * (`stakeFault`)
  */
 export function roundMoney(round: Round, wagerMicros: number): RoundMoney {
   const half = wagerMicros / 2;
@@ -162,7 +163,7 @@ interface OpenHand extends Hand {
   isFromSplit: boolean;
 }
 
-/** A mutable round, for callers that play one move after the other without replaying the earlier ones. */
+/** A mutable round, for callers that play one move after another without replaying the earlier moves. */
 export class PlayedRound implements Round {
   phase: Phase = 'PLAYER';
   readonly dealer: number[] = [];
@@ -190,7 +191,8 @@ export class PlayedRound implements Round {
   }
 
   /**
-   * Plays a move. @throws IllegalActionError if the move is not legal now; nothing has changed in that case
+   * Plays a move.
+   * @throws IllegalActionError if the move is not legal now; the round is unchanged in that case
    */
   move(move: Move): void {
     if (move === 'timeout') {
@@ -251,8 +253,8 @@ export class PlayedRound implements Round {
   }
 
   /**
-   * Ends the active hand if no decision is left for it, and activates the next hand, until one has a
-   * decision.
+   * Ends the active hand if no decision is left for it, and activates the next hand, until a hand has a
+   * decision left.
    */
   #goOn(): void {
     for (;;) {

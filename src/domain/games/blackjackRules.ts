@@ -1,6 +1,6 @@
 /**
- * Rules of a blackjack game. They are validated, completed with defaults, never changed afterwards, and
- * identified by their hash.
+ * Rules of a blackjack game. They are validated and completed with defaults when the table is created. They
+ * never change afterwards, and their hash identifies them.
  */
 import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';

@@ -1,7 +1,7 @@
 /**
- * Definition of a kind of game: its source of outcomes, its acknowledgement, its life cycle, its presentation
- * in lists, and its mathematics. Each kind has one definition (slot.ts, raffle.ts, table.ts); index.ts lists
- * them.
+ * Definition of a kind of game: the source of its outcomes, the acknowledgement of its spins, its life cycle,
+ * its properties in lists of games, and its mathematics. Each kind has one definition (slot.ts, raffle.ts,
+ * table.ts); index.ts lists them.
  */
 
 import type { ParSheet } from '../par.js';
@@ -23,8 +23,8 @@ export interface KindOfGame {
   readonly registeredBy: 'partner' | 'operator';
   readonly outcomeSource: OutcomeSource;
   /**
-   * When a spin is acknowledged. `as-configured`: the setting ACK decides. `after-ledger-commit`: a spin is
-   * answered after its commit in Postgres, whatever ACK says.
+   * When a spin is acknowledged. `as-configured`: the environment variable ACK decides.
+   * `after-ledger-commit`: a spin is answered after its commit in Postgres, whatever ACK says.
    */
   readonly acknowledgement: 'as-configured' | 'after-ledger-commit';
   readonly lifeCycle: LifeCycle;
@@ -34,14 +34,17 @@ export interface KindOfGame {
 
 export interface OutcomeSource {
   /**
-   * Form of the supply.
+   * Form in which outcomes are made.
    * - `blocks`: endless; blocks are made ahead of demand, with a reserve of ready ones.
    * - `pool`: finite; a single block, sealed before its first outcome is dealt.
    * - `shoes`: endless blocks of shoes; each shoe has its own commitment, and its outcome code is the
    *   result of its deal.
    */
   readonly form: 'blocks' | 'pool' | 'shoes';
-  /** Fault message that explains why an operator can't request blocks. Undefined if an operator can. */
+  /**
+   * Fault message that explains why an operator can't order blocks of such a game. Undefined if an operator
+   * can.
+   */
   readonly refusesBlocks: string | undefined;
   /**
    * Returns the index at which dealing continues after a rebuild.
@@ -55,13 +58,13 @@ export interface OutcomeSource {
 export interface LifeCycle {
   readonly statusOf: (facts: LifeFacts) => GameStatus;
   /**
-   * Returns whether a requestId that neither Redis nor a filter has may stand for a spin in the ledger, so
-   * that it must be looked up there before anything is dealt.
+   * Returns whether the ledger may have a spin with a requestId that neither Redis nor a filter contains. If
+   * so, the ledger must be searched before anything is dealt.
    */
   readonly mayBindInLedger: (moment: BindingMoment) => boolean;
 }
 
-/** Facts in the database about the life of a game. */
+/** Facts from the database on which the life cycle of a game depends. */
 export interface LifeFacts {
   readonly isSuspended: boolean;
   /**
@@ -73,7 +76,9 @@ export interface LifeFacts {
 }
 
 export interface BindingMoment {
-  /** Time when the pool was sealed, in milliseconds since the epoch. No outcome of it was dealt before. */
+  /**
+   * Time when the pool was sealed, in milliseconds since the epoch. None of its outcomes was dealt before.
+   */
   readonly sealedAtMs: number;
   /**
    * Time from which all bound request ids are in Redis or in the ledger's runs, in milliseconds since the
@@ -82,7 +87,10 @@ export interface BindingMoment {
   readonly boundFromMs: number;
 }
 
-/** Source of a game's outcomes according to its record. */
+/**
+ * Source of a game's outcomes, as the row of the game has it: a PAR sheet, a prize table or a blackjack
+ * table.
+ */
 export interface GameSource {
   readonly parSheetId: number | null;
   readonly prizeTable: PrizeTableUsd | null;
@@ -92,8 +100,8 @@ export interface GameSource {
 /** Payouts, presentation and statistics of outcomes. */
 export interface KindMathematics {
   /**
-   * Returns the number of the PAR sheet, which many games may share. Undefined if the game's own record has
-   * everything.
+   * Returns the id of the PAR sheet, which several games may share. Undefined if the game's own record has
+   * all data.
    */
   readonly sheetIdOf: (source: GameSource) => number | undefined;
   /**
@@ -112,7 +120,7 @@ export interface KindMathematics {
 export interface RenderedOutcomes {
   /** Wager, largest payout, and for each outcome code its payout and its JSON in a response. */
   readonly rendered: RenderedSheet;
-  /** Statistics to judge the observed return. Undefined if the outcomes are not random. */
+  /** Statistics to which the observed return is compared. Undefined if the outcomes are not random. */
   readonly statistics: OutcomeStatistics | undefined;
   /** Total number of outcomes; 0 if the game is endless. */
   readonly poolSize: number;
@@ -121,19 +129,19 @@ export interface RenderedOutcomes {
   readonly table?: BlackjackTable;
 }
 
-/** Additional members of this kind in lists of games. */
+/** Additional properties that games of this kind have in lists of games. */
 export interface Listing {
   readonly forPartner: (pool: PoolFacts | undefined) => Partial<PoolShown>;
   readonly forOperator: (pool: PoolFacts | undefined) => { readonly ticketsRemaining?: number };
 }
 
-/** Facts in the database about a raffle's pool. */
+/** Facts from the database about a raffle's pool. */
 export interface PoolFacts {
   /** Total number of tickets in the raffle's pool. */
   readonly poolSize: number;
   /** Commitment in hexadecimal. Null until the pool is sealed. */
   readonly commitment: string | null;
-  /** Number of tickets that are not committed as sold. */
+  /** Number of tickets that have not been sold; a ticket counts as sold when it is committed. */
   readonly ticketsRemaining: number;
 }
 

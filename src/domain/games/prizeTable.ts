@@ -1,6 +1,6 @@
 /**
  * Prize table of a raffle: the price and prizes of its tickets, and their validation, encoding and rendering.
- * A ticket is a code: 0 is no win, n is the n-th prize of the table.
+ * Each ticket has a code: 0 is no win, n is the n-th prize of the table.
  */
 
 import { type Static, Type } from '#typebox';
@@ -12,9 +12,8 @@ import { opaque, usd } from '../schema.js';
 
 const MAX_POOL_SIZE = 1_000_000;
 /**
- * Maximum price of all tickets together, and maximum sum of all prizes, in micro-USD: a thousand million USD.
- * Up to this amount a JSON number distinguishes every micro-USD, and the sums of many raffles fit the
- * ledger's integers.
+ * Maximum price of all tickets together, and maximum sum of all prizes, in micro-USD: 10^9 USD. Up to this
+ * amount a JSON number distinguishes every micro-USD, and the sums of many raffles fit the ledger's integers.
  */
 const MAX_FUND_MICROS = 1_000_000_000_000_000;
 export const NO_WIN = 'No Win';
@@ -50,7 +49,7 @@ export const RafflePrize = Type.Object({
   }),
 });
 
-/** Prize table in USD, as it is sent, shown and sealed. */
+/** Prize table in USD, in the form in which requests, responses and the sealed pool contain it. */
 export const PrizeTableUsd = Type.Object({
   ticketPriceUsd: usd('Price of a ticket: above 0, with at most 6 decimals'),
   poolSize: Type.Integer({
@@ -68,7 +67,9 @@ export const PrizeTableUsd = Type.Object({
 
 export type PrizeTableUsd = Readonly<Static<typeof PrizeTableUsd>>;
 
-/** Reads a table whose members already have valid types and ranges. Returns all faults in its numbers. */
+/**
+ * Reads a prize table whose members already have valid types and ranges. Returns all faults in its numbers.
+ */
 export function checkPrizeTable(sent: PrizeTableUsd): { table: PrizeTable } | { faults: Fault[] } {
   const faults: Fault[] = [];
   const amount = (path: string, usd: number): number => {
@@ -111,7 +112,10 @@ export const prizeTableUsd = ({ ticketPriceMicros, poolSize, prizes }: PrizeTabl
   prizes: prizes.map(({ valueMicros, ...prize }) => ({ ...prize, valueUsd: usdOf(valueMicros) })),
 });
 
-/** Returns the table as RFC 8785 text: members sorted by name, numbers and strings in ECMAScript form. */
+/**
+ * Returns the prize table as canonical JSON (RFC 8785): members sorted by name, numbers and strings in
+ * ECMAScript form.
+ */
 export function prizeTableText({ ticketPriceUsd, poolSize, prizes }: PrizeTableUsd): string {
   const ordered = prizes.map(({ count, prizeName, prizeTier, valueUsd }) => ({
     count,

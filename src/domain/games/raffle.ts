@@ -16,7 +16,7 @@ export const RAFFLE: KindOfGame = {
   registeredBy: 'operator',
   outcomeSource: {
     form: 'pool',
-    refusesBlocks: 'is a raffle, which has one sealed pool instead of blocks',
+    refusesBlocks: 'is a raffle: its outcomes are one sealed pool',
     // A player sees a ticket only after its commit, so all tickets that are not committed can still be sold.
     resumesAt: (_leasedTo, bookedTo) => bookedTo,
   },
@@ -30,7 +30,7 @@ export const RAFFLE: KindOfGame = {
       return sealedAt === null ? 'SEALING' : 'ACTIVE';
     },
     // The requestId of a ticket never expires. The hour allows for differences between clocks, and for a pool
-    // that was loaded before it was recorded as sealed.
+    // that was loaded before the database recorded it as sealed.
     mayBindInLedger: ({ sealedAtMs, boundFromMs }) => sealedAtMs < boundFromMs + 3_600_000,
   },
   mathematics: {

@@ -1,17 +1,17 @@
 /**
  * Shuffles and seals the pool of a raffle's tickets, and checks a revealed pool.
  *
- * A ticket is a code: 0 is no win, n is the n-th prize of the table. The unshuffled pool has all tickets of
- * the first prize, then those of the second, …, then the no-win tickets. A seed of 32 bytes from the
+ * Each ticket has a code: 0 is no win, n is the n-th prize of the table. The unshuffled pool has all tickets
+ * of the first prize, then those of the second, …, then the no-win tickets. A seed of 32 bytes from the
  * operating system's random generator decides the order:
  *
  *   keystream  AES-256 in counter mode, keyed by the seed, counter from 0; 32-bit little-endian words
  *   shuffle    Fisher–Yates: for i from the last position down to 1, a position j of 0…i; swap i and j
  *   draw of j  the low bits of the next word, as many as i has; if above i, take the next word
  *
- * So each order is equally likely, and anyone with the seed can repeat it. The commitment is published when
- * the pool is sealed; seed, nonce and order are published when the last ticket is sold (docs/contract.md
- * §10).
+ * So each order is equally likely, and anyone with the seed can repeat the shuffle. The commitment is
+ * published when the pool is sealed; seed, nonce and order are published when the last ticket is sold
+ * (docs/contract.md §10).
  */
 import { createCipheriv, createHash } from 'node:crypto';
 import { type Static, Type } from '#typebox';
@@ -76,8 +76,8 @@ export interface SealedPool {
   readonly table: PrizeTableUsd;
   readonly seed: Uint8Array;
   /**
-   * 32 random bytes. Without them, the commitment of a table with few possible orders could be broken by
-   * trying all.
+   * 32 random bytes. Without them, anyone could find the order behind the commitment by trying all orders, if
+   * the prize table has only a few.
    */
   readonly nonce: Uint8Array;
   /** Ticket codes in dealing order, 16 bits each, little endian. */
@@ -85,9 +85,9 @@ export interface SealedPool {
 }
 
 /**
- * Computes SHA-256 over the domain line, nonce, seed, gameId (u32, big endian), SHA-256 of {@link
- * prizeTableText} as UTF-8, and the order. All members but the last have a fixed length, so no two pools have
- * the same input.
+ * Computes the commitment: SHA-256 over the domain line, nonce, seed, gameId (u32, big endian), SHA-256 of
+ * {@link prizeTableText} as UTF-8, and the order. All members but the last have a fixed length, so no two
+ * pools have the same input.
  * @throws RangeError for a nonce or seed of another length
  */
 export function poolCommitment({ gameId, table, seed, nonce, order }: SealedPool): Buffer {
@@ -125,7 +125,7 @@ export function countFault({ poolSize, prizes }: PrizeTableUsd, order: Uint16Arr
   return undefined;
 }
 
-/** Members of the response of `GET /games/{id}/pool` for a closed raffle that take part in the proof. */
+/** Members of the response of `GET /games/{id}/pool` for a closed raffle that the proof uses. */
 export interface RevealedPool extends PrizeTableUsd {
   readonly gameConfigId: number;
   /** Commitment to the raffle's pool, in hexadecimal. */

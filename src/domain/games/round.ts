@@ -33,8 +33,8 @@ export interface RoundRecord {
   readonly status: RoundStatus;
   readonly moves: readonly Move[];
   /**
-   * Entry ids of the deal, of each move, and of the void. The next two lists have their wagers and balances
-   * in micro-USD, in the same order.
+   * Entry ids of the deal, of each move, and of the void. `wagersMicros` and `balancesMicros` have an element
+   * for each of them, in the same order.
    */
   readonly entryIds: readonly bigint[];
   readonly wagersMicros: readonly number[];
@@ -49,19 +49,19 @@ export interface RoundRecord {
   readonly isToVoid: boolean;
 }
 
-/** Number of steps that no round reaches. */
+/** Number of steps that no real round reaches. It marks a round that must be voided. */
 const STEPS_TO_VOID = 0xffff;
 
 /**
- * Number of steps after the deal that Redis has for an open round. A round to be voided has a number that no
- * other step expects.
+ * Number of steps after the deal, as Redis stores it for an open round. A round that must be voided has a
+ * number that no step other than the void expects.
  */
 export const openSteps = ({ entryIds, isToVoid }: Pick<RoundRecord, 'entryIds' | 'isToVoid'>): number =>
   isToVoid ? STEPS_TO_VOID : entryIds.length - 1;
 
 // Steps in the ledger --------------------------------------------------------------------------------------
 
-/** The code of a move is its index here and must never change. */
+/** The code of a move is its index in this list and must never change. */
 const MOVES: readonly Move[] = [
   'hit',
   'stand',
@@ -112,11 +112,14 @@ export const moveOfCode = (code: number): Move => {
 
 // Playing --------------------------------------------------------------------------------------------------
 
-/** Returns the state after the given moves. @throws IllegalActionError */
+/**
+ * Returns the state of a round after the given moves.
+ * @throws IllegalActionError
+ */
 export const playRound = (table: BlackjackTable, seed: Uint8Array, moves: readonly Move[]): Round =>
   replayRound(table.rules, shuffleShoe(table.rules.decks, seed), moves);
 
-/** Change of money by a move. */
+/** Change of the stakes and of the payout by a move. */
 export interface MoveMoney {
   readonly stakeMicros: number;
   readonly payoutMicros: number;
@@ -124,8 +127,9 @@ export interface MoveMoney {
 }
 
 /**
- * Computes the change of money by a move. @param before the round before the move @param after the round
- * after the move
+ * Computes how a move changes the stakes and the payout.
+ * @param before the round before the move
+ * @param after the round after the move
  */
 export function moneyOfMove(table: BlackjackTable, before: Round, after: Round): MoveMoney {
   const { wageredMicros } = roundMoney(before, table.wagerMicros);

@@ -1,6 +1,6 @@
 /**
- * Verifies an ended round from the data that the service publishes: rules, seed and actions determine every
- * card and all money.
+ * Verifies an ended round from the data that the service publishes. Rules, seed and actions determine every
+ * card, stake and payout.
  */
 import { type Static, Type } from '#typebox';
 import { usdToMicros } from '../money.js';
@@ -14,8 +14,8 @@ export const HEX_32 = '^[0-9a-f]{64}$';
 const hex32 = () => Type.String({ pattern: HEX_32 });
 
 /**
- * Members of `GET /rounds/{roundId}` that are the input of the proof. The other members are compared with the
- * result.
+ * Members of the response of `GET /rounds/{roundId}` that are the input of the proof. The other members are
+ * compared with the result.
  */
 export const EndedRound = Type.Object({
   roundId: Type.String(),

@@ -1,7 +1,7 @@
 /**
  * A shoe of shuffled decks: its order, which a 32-byte seed determines, and the commitment that is published
- * before it is dealt. docs/blackjack.md describes both formats to the byte, so that they can be checked
- * without this code.
+ * before it is dealt. docs/blackjack.md describes both byte by byte, so that others can check a shoe without
+ * this code.
  */
 import { createCipheriv, createHash } from 'node:crypto';
 import { DECK_CARDS } from './cards.js';
@@ -10,7 +10,8 @@ export const SHOE_SEED_BYTES = 32;
 const COMMITMENT_DOMAIN = 'spindle blackjack shoe v1\n';
 const BLOCK_DOMAIN = 'spindle blackjack shoes v1\n';
 /**
- * Length of the keystream that suffices for most shuffles of eight decks: 415 words and the rejected ones.
+ * Length of the keystream, in bytes, that suffices for most shuffles of eight decks: 415 words and the
+ * rejected ones.
  */
 const KEYSTREAM_BYTES = 2560;
 const ZEROS = Buffer.alloc(KEYSTREAM_BYTES);
@@ -59,9 +60,9 @@ export interface SealedShoe {
 }
 
 /**
- * Computes SHA-256 over the domain line, game id (u32, big endian), index (u64, big endian), rules hash and
- * seed. All members have a fixed length, so no two shoes have the same input. The seed has 256 random bits,
- * so the commitment reveals nothing about the cards.
+ * Computes the commitment of a shoe: SHA-256 over the domain line, game id (u32, big endian), index (u64, big
+ * endian), rules hash and seed. All members have a fixed length, so no two shoes have the same input. The
+ * seed has 256 random bits, so the commitment reveals nothing about the cards.
  * @throws RangeError for a seed or hash of another length
  */
 export function shoeCommitment({ gameId, index, rulesHash, seed }: SealedShoe): Buffer {

@@ -11,13 +11,14 @@ export const SLOT: KindOfGame = {
   outcomeSource: {
     form: 'blocks',
     refusesBlocks: undefined,
-    // Leased outcomes that are not committed are voided, because players may have seen some of them.
+    // Leased outcomes that are not committed are voided by a rebuild, because players may have seen some of
+    // them.
     resumesAt: (leasedTo) => leasedTo,
   },
   acknowledgement: 'as-configured',
   lifeCycle: {
     statusOf: ({ isSuspended }) => (isSuspended ? 'SUSPENDED' : 'ACTIVE'),
-    // A requestId binds only while Redis or a filter has it.
+    // A requestId of a slot game binds only while Redis or a filter has it.
     mayBindInLedger: () => false,
   },
   mathematics: {

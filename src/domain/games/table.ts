@@ -12,7 +12,10 @@ import type { TableTerms } from './tableTerms.js';
 /** Maximum wager of a blackjack table: 10,000 USD. */
 const WAGER_MAX_MICROS = 10_000_000_000;
 
-/** Checks the terms of a table. @param wanted terms that match the schema of the request */
+/**
+ * Checks the wager, rules and timeout of a table.
+ * @param wanted values that match the schema of the request
+ */
 export function checkTable(wanted: {
   readonly wagerUsd: number;
   readonly rules: Readonly<Record<string, unknown>>;
@@ -38,8 +41,8 @@ export function checkTable(wanted: {
 }
 
 /**
- * Result of a deal without any action, as the outcome code of its shoe. The sealed block has the code, so
- * that one script call can deal the round.
+ * Results that a deal can have before any action. The result is the outcome code of its shoe. The sealed
+ * block has the code, so that one script call can deal the round.
  */
 const DEAL_CODES = { open: 0, lost: 1, push: 2, natural: 3 } as const;
 
@@ -53,7 +56,7 @@ function dealPayouts({ rules, wagerMicros }: TableTerms): number[] {
 /** Returns the {@link DEAL_CODES} value of a shoe. @param shoe cards in dealing order */
 export function dealCode(rules: BlackjackRules, shoe: ArrayLike<number>): number {
   const round = new PlayedRound(rules, shoe);
-  // Any stake that is divisible under every rule distinguishes the codes.
+  // A wager of 10 is divisible under every rule, and each code has a different payout for it.
   const payout = roundMoney(round, 10).payoutMicros;
   if (payout === undefined) return DEAL_CODES.open;
   if (payout === 0) return DEAL_CODES.lost;
@@ -82,12 +85,12 @@ export const BLACKJACK: KindOfGame = {
   outcomeSource: {
     form: 'shoes',
     refusesBlocks: undefined,
-    // A player sees a card only after the commit of its round, so all shoes that are not committed can still
+    // A player sees a card only after the commit of its entry, so all shoes that are not committed can still
     // be dealt.
     resumesAt: (_leasedTo, bookedTo) => bookedTo,
   },
-  // A card is shown only after the commit of the entry that it follows from. A rebuild deals again if the
-  // ledger does not have the entry.
+  // A card is shown only after the commit of the entry that dealt it. A rebuild deals it again if the ledger
+  // does not have the entry.
   acknowledgement: 'after-ledger-commit',
   lifeCycle: {
     statusOf: ({ isSuspended }) => (isSuspended ? 'SUSPENDED' : 'ACTIVE'),

@@ -1,7 +1,7 @@
-/** Terms of a blackjack table. */
+/** Properties of a blackjack table: its wager, its rules and the timeout of its rounds. */
 import type { BlackjackRules } from './blackjackRules.js';
 
-/** Terms that the operator fixes for the life of a table. */
+/** Properties that the operator fixes for the life of a table. */
 export interface TableTerms {
   readonly wagerMicros: number;
   readonly rules: BlackjackRules;

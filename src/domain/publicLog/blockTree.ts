@@ -1,7 +1,7 @@
 /**
- * Merkle tree over the leaves of a sealed block. The block stores its root and the hashes of each full group
- * of 256 and 65,536 leaves, one after the other (a sixteenth of the size of the outcomes). The other hashes
- * are computed again when a path is requested.
+ * Merkle tree over the leaves of a sealed block. The block stores the root, and the hash of each full group
+ * of 256 and of 65,536 leaves, one after another (a sixteenth of the size of the outcomes). The other hashes
+ * are computed again when the path of a leaf is requested.
  */
 import { shoeLeafData } from './leaves.js';
 import { type Hashes, hashPairs, newHashes, Subtrees, writeHash } from './subtrees.js';
@@ -11,8 +11,8 @@ import { HASH_BYTES, inclusionPath, leafHash, type ReadHash } from './tree.js';
 const LOW = { level: 8, leaves: 2 ** 8 };
 const HIGH = { level: 16, leaves: 2 ** 16 };
 /**
- * Number of leaves whose hashes a path needs at a time: the leaf's own group, and the last group, which may
- * not be full.
+ * Number of leaves in a group. A path needs the hashes of the leaves of at most two groups: the leaf's own
+ * group, and the last group, which may not be full.
  */
 export const GROUP_LEAVES = LOW.leaves;
 
@@ -20,7 +20,7 @@ const NONCE_BYTES = 32;
 const NONCES_AT_ONCE = 4096;
 const TWO_32 = 2 ** 32;
 
-/** Outcome codes of a block and the nonces of its leaves (leaves.ts). */
+/** Outcome codes of a block, and the nonces of the block's leaves (leaves.ts). */
 export interface BlockOfOutcomes {
   readonly gameId: number;
   readonly fromIndex: number;
@@ -29,7 +29,7 @@ export interface BlockOfOutcomes {
   readonly nonces: (first: number, count: number) => Buffer;
 }
 
-/** Offsets in the leaf of an outcome (leaves.ts): 0x00, `SPDLout1`, game, index, code, nonce. */
+/** Offsets in the encoded leaf of an outcome (leaves.ts): 0x00, `SPDLout1`, game, index, code, nonce. */
 const LEAF = { game: 9, index: 13, code: 21, nonce: 23, bytes: 55 };
 
 export function outcomeLeaves(
@@ -66,8 +66,9 @@ export function shoeLeaves(gameId: number, fromIndex: number, commitments: reado
 }
 
 /**
- * Returns the stored hashes of the tree over leaves: root, hashes of 256, hashes of 65,536. @param leaves
- * hashes of the leaves; overwritten
+ * Returns the stored hashes of the tree over leaves: the root, the hashes of groups of 256, the hashes of
+ * groups of 65,536.
+ * @param leaves hashes of the leaves; overwritten
  */
 export function sealTree(leaves: Hashes): Uint8Array {
   const kept: Buffer[] = [];
@@ -86,7 +87,7 @@ export function sealTree(leaves: Hashes): Uint8Array {
   return Uint8Array.from(Buffer.concat([leaves.subarray(0, HASH_BYTES), ...kept]));
 }
 
-/** Returns the root from the stored hashes of {@link sealTree}. */
+/** Returns the root, given the stored hashes of {@link sealTree}. */
 export const rootOfTree = (tree: Uint8Array): Buffer => Buffer.from(tree.subarray(0, HASH_BYTES));
 
 /** Range of bytes in the stored hashes of {@link sealTree}. */
@@ -96,8 +97,8 @@ interface KeptRange {
 }
 
 /**
- * Stored hashes that a path needs: those of 256 leaves within the leaf's own 65,536 and within the last ones,
- * and all of 65,536 leaves.
+ * Stored hashes that the path of a leaf needs: of the groups of 256 within the leaf's own group of 65,536 and
+ * within the last one, and of all groups of 65,536.
  */
 export interface KeptRanges {
   readonly own: KeptRange;
@@ -108,8 +109,9 @@ export interface KeptRanges {
 const RUN_GROUPS = HIGH.leaves / LOW.leaves;
 
 /**
- * Returns the ranges for a path. @param place index of the leaf in the block, from 0 @param count number of
- * leaves of the block
+ * Returns the byte ranges of the stored hashes that the path of a leaf needs.
+ * @param place index of the leaf in the block, from 0
+ * @param count number of leaves of the block
  */
 export function keptFor(place: number, count: number): KeptRanges {
   const groups = Math.floor(count / LOW.leaves);
@@ -126,10 +128,10 @@ export function keptFor(place: number, count: number): KeptRanges {
   };
 }
 
-/** Bytes in the {@link KeptRanges} of a leaf. */
+/** Bytes of the stored hashes in the {@link KeptRanges} of a leaf. */
 export type KeptParts = Readonly<Record<keyof KeptRanges, Buffer>>;
 
-/** Returns the cached value for a name, or creates it. */
+/** Returns the cached value with a name, or creates and caches it. */
 export type Remember = (name: string, make: () => Subtrees) => Subtrees;
 
 /**

@@ -1,10 +1,13 @@
-/** Formats and parses checkpoints (C2SP tlog-checkpoint) and proofs of a record (C2SP tlog-proof). */
+/**
+ * Formats and parses checkpoints (C2SP tlog-checkpoint) and proofs that a log contains a record (C2SP
+ * tlog-proof).
+ */
 import { fromBase64, fromDecimal } from './encoding.js';
 import { type Note, NoteError, parseNote } from './notes.js';
 import { HASH_BYTES } from './tree.js';
 
 const PROOF_HEAD = 'c2sp.org/tlog-proof@v1';
-/** Maximum number of hashes in the path of a log proof. */
+/** Maximum number of hashes in the path of an inclusion proof. */
 const PATH_MAX = 63;
 
 export interface Checkpoint {
@@ -51,8 +54,8 @@ function hashesOf(lines: readonly string[]): Buffer[] | undefined {
 }
 
 /**
- * Parses a proof. Proofs with extra data are refused, because this service makes none. @throws NoteError if
- * the text is not a proof
+ * Parses an inclusion proof. Proofs with extra data are refused, because this service makes none.
+ * @throws NoteError if the text is not a proof
  */
 export function parseTlogProof(text: string): TlogProof & { readonly note: Note } {
   const end = text.indexOf('\n\n');

@@ -16,7 +16,7 @@ export const BUNDLES = -1;
 const widthOf = (size: number, level: number): number =>
   Math.floor(size / TILE_WIDTH ** Math.max(level, 0)) % TILE_WIDTH;
 
-/** Returns the tiles that are not full at a size. They suffice to extend the log. */
+/** Returns the tiles that are not full when the log has a given size. They suffice to extend the log. */
 export function openTiles(size: number): { readonly level: number; readonly index: number }[] {
   const open: { level: number; index: number }[] = [];
   for (let level = BUNDLES; TILE_WIDTH ** Math.max(level, 0) <= size; level++) {
@@ -26,7 +26,7 @@ export function openTiles(size: number): { readonly level: number; readonly inde
   return open;
 }
 
-/** Appends bytes to a level. Returns the tiles that become full, and the one that remains open. */
+/** Appends bytes to a level. Returns the tiles that become full, and the tile that remains open. */
 function extend(level: number, first: number, bytes: Buffer, width: number, more: readonly Buffer[]) {
   const full: StoredTile[] = [];
   let parts = [bytes];

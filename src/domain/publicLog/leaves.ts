@@ -1,7 +1,4 @@
-/**
- * Leaves of a sealed block's tree: the data committed to for each outcome, ticket or shoe before it can be
- * dealt.
- */
+/** Leaves of a sealed block's tree. A leaf commits to an outcome, ticket or shoe before it can be dealt. */
 import { createCipheriv } from 'node:crypto';
 import { Type } from '#typebox';
 import { hex } from '../schema.js';
@@ -29,8 +26,9 @@ function headOf(name: string, { gameId, index }: Place): Buffer {
 }
 
 /**
- * Encodes the leaf of an outcome. @param code index of the combination in the sheet; for tickets 0 for no
- * win, n for the n-th prize @param nonce 32 bytes
+ * Encodes the leaf of an outcome or ticket.
+ * @param code index of the combination in the sheet; for tickets 0 for no win, n for the n-th prize
+ * @param nonce 32 bytes
  */
 export function outcomeLeafData(place: Place, code: number, nonce: Buffer): Buffer {
   const packed = Buffer.alloc(2);
@@ -71,7 +69,10 @@ export function leafNonces(key: Buffer, count: number, first = 0): Buffer {
   return createCipheriv('aes-256-ctr', key, counter).update(Buffer.alloc(count * NONCE_BYTES));
 }
 
-/** Hash in a log entry that commits to a block's nonce and seed (32 bytes each) until they are revealed. */
+/**
+ * Hash in a log entry that commits to the nonce and the seed of a block (32 bytes each) until they are
+ * revealed.
+ */
 export const secretHash = (nonce: Buffer, seed: Buffer): Buffer => sha256(SECRET, nonce, seed);
 
 export const ProvenOutcome = Type.Object({

@@ -1,4 +1,7 @@
-/** Entries of the public log about sealed blocks, their labels, and the records that are the log's leaves. */
+/**
+ * Entries of the public log about sealed blocks, the labels by which a game's entries are found, and the
+ * records that are the log's leaves.
+ */
 import { createHmac } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import { sha256 } from './tree.js';
@@ -13,7 +16,7 @@ const PUBLIC = 2;
 interface Common {
   readonly version: 1;
   readonly gameId: number;
-  /** Number of the entry, which counts the game's entries from 0 without a gap. */
+  /** Number of the entry within its game: 0, 1, 2, … without a gap. */
   readonly number: number;
   /** Hash of the label key: 32 bytes in hexadecimal. */
   readonly labelKeyHash: string;
@@ -22,7 +25,7 @@ interface Common {
 interface SealedBlock extends Common {
   readonly fromIndex: number;
   readonly count: number;
-  /** Root of the block's tree, as `mathHash` 32 bytes in hexadecimal. */
+  /** Root of the block's tree: 32 bytes in hexadecimal, like `mathHash`. */
   readonly root: string;
   readonly mathHash: string;
   /** Time of sealing in RFC 3339, UTC, with milliseconds. */
@@ -56,12 +59,15 @@ export const entryText = (entry: PublicLogEntry): string => JSON.stringify(entry
 /** Computes the commitment to an entry's text. @param salt 32 random bytes used for this entry only */
 export const entryCommitment = (salt: Buffer, text: string): Buffer => sha256(COMMITMENT, salt, text);
 
-/** Hashes a label key. @param labelKey 32 random bytes, which the game keeps for life */
+/**
+ * Hashes a label key, from which the labels of a game's entries are derived.
+ * @param labelKey 32 random bytes, which the game keeps for life
+ */
 export const labelKeyHash = (labelKey: Buffer): Buffer => sha256(LABEL_KEY, labelKey);
 
 /**
- * Computes the label by which holders of the label key, and nobody else, recognise a game's entry of a
- * number.
+ * Computes the label of a game's entry with a number. Holders of the label key, and nobody else, can
+ * recognise the entry by it.
  */
 export function labelOf(labelKey: Buffer, number: number): Buffer {
   const counted = Buffer.alloc(8);
@@ -77,14 +83,17 @@ export const privateRecord = (label: Buffer, commitment: Buffer): Buffer =>
 export const publicRecord = (members: Readonly<Record<string, unknown>>): Buffer =>
   Buffer.concat([Buffer.of(PUBLIC), Buffer.from(canonicalize(members)!)]);
 
-/** Returns the label of a record. Undefined if the record is not private. */
+/** Returns the label of a private record. Undefined if the record is not private. */
 export const labelIn = (record: Buffer): Buffer | undefined =>
   record.length === PRIVATE_BYTES && record[0] === PRIVATE ? record.subarray(1, 1 + LABEL_BYTES) : undefined;
 
-/** Number of labels expected above the highest number found: one more than one append can hold. */
+/**
+ * Number of labels to look for above the highest number found: one more than the entries that one append can
+ * have.
+ */
 const AHEAD = 1025;
 
-/** Finds a game's entries by its label key in the log's records, which must be fed in order. */
+/** Finds a game's entries by its label key among the records of the log, which must be passed in order. */
 export class LabelScan {
   readonly #labelKey: Buffer;
   readonly #expected = new Map<string, number>();
@@ -120,7 +129,10 @@ export class LabelScan {
     this.#expect(this.#highest + 1 + AHEAD);
   }
 
-  /** Returns the log indices by number, and the faults: numbers that are logged twice or missing. */
+  /**
+   * Returns the log index of each entry by its number, and the faults: numbers that are logged twice or
+   * missing.
+   */
   result(): { readonly places: ReadonlyMap<number, number>; readonly faults: readonly string[] } {
     const faults = [...this.#faults];
     for (let number = 0; number <= this.#highest; number++) {

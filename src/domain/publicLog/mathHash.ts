@@ -11,7 +11,8 @@ function cut(value: object, { properties }: { readonly properties: object }): Re
 }
 
 /**
- * Computes SHA-256 of a sheet's JCS text, restricted to the members of docs/contract.md §6 at every level.
+ * Computes SHA-256 of the canonical JSON (RFC 8785) of a PAR sheet, restricted to the members of
+ * docs/contract.md §6 at every level.
  */
 export function sheetHash(sheet: ParSheet): Buffer {
   const math = {

@@ -41,12 +41,12 @@ export interface Signer extends Verifier {
 export interface SignatureLine {
   readonly name: string;
   readonly keyId: string;
-  /** Signature without the key id that precedes it. */
+  /** Bytes of the signature, without the key id that precedes them. */
   readonly signature: Buffer;
 }
 
 export interface Note {
-  /** Text of the note, which ends with a line end. */
+  /** Text of the note, including the line feed at its end. */
   readonly text: string;
   readonly lines: readonly SignatureLine[];
 }
@@ -133,7 +133,8 @@ function parseLine(line: string): SignatureLine {
 }
 
 /**
- * Parses signature lines without a note, as a witness answers. @throws NoteError if the lines are not valid
+ * Parses signature lines without a note, which are the response of a witness.
+ * @throws NoteError if the lines are not valid
  */
 export function parseLines(text: string): SignatureLine[] {
   if (!text.endsWith('\n')) throw new NoteError('The last signature line must end with a newline');
@@ -157,14 +158,20 @@ const lineOf = ({ name, keyId }: Pick<Verifier, 'name' | 'keyId'>, signature: Bu
 export const noteText = (text: string, lines: readonly SignatureLine[]): string =>
   `${text}\n${lines.map(({ name, keyId, signature }) => lineOf({ name, keyId }, signature)).join('')}`;
 
-/** Signs a text as a log and returns the signature line. @param text ends with a line end */
+/**
+ * Signs a text with the key of a log and returns the signature line.
+ * @param text ends with a line feed
+ */
 export const signatureLine = (text: string, signer: Signer): string =>
   lineOf(signer, sign(null, Buffer.from(text), privateKeyOf(signer.seed)));
 
 const cosigned = (text: string, seconds: bigint): Buffer =>
   Buffer.from(`cosignature/v1\ntime ${seconds}\n${text}`);
 
-/** Signs a text as a witness and returns the signature line. @param seconds Unix time in seconds */
+/**
+ * Signs a text with the key of a witness and returns the signature line.
+ * @param seconds Unix time in seconds
+ */
 export function cosignatureLine(text: string, signer: Signer, seconds: number): string {
   const time = Buffer.alloc(TIME_BYTES);
   time.writeBigUInt64BE(BigInt(seconds));
@@ -172,11 +179,11 @@ export function cosignatureLine(text: string, signer: Signer, seconds: number): 
   return lineOf(signer, Buffer.concat([time, signature]));
 }
 
-/** Returns whether a line belongs to this key. Its signature may still be wrong. */
+/** Returns whether a signature line names this key. Its signature may still be wrong. */
 const isOf = (line: SignatureLine, key: Verifier): boolean =>
   line.name === key.name && line.keyId === key.keyId;
 
-/** Returns whether the signature of a line is the key's signature over the text. */
+/** Returns whether the signature in a line is this key's signature of the text. */
 function isSigned(text: string, { signature }: SignatureLine, { algorithm, publicKey }: Verifier): boolean {
   const key = createPublicKey({ key: Buffer.concat([SPKI, publicKey]), format: 'der', type: 'spki' });
   if (algorithm === 'log') {
@@ -187,7 +194,7 @@ function isSigned(text: string, { signature }: SignatureLine, { algorithm, publi
   return verify(null, signed, key, signature.subarray(TIME_BYTES));
 }
 
-/** Returns whether a line belongs to the key and has its valid signature over the text. */
+/** Returns whether a signature line names the key and has the key's valid signature of the text. */
 export const isSignedBy = (text: string, line: SignatureLine, key: Verifier): boolean =>
   isOf(line, key) && isSigned(text, line, key);
 
@@ -198,7 +205,7 @@ export const isSignedBy = (text: string, line: SignatureLine, key: Verifier): bo
 export const cosignedAt = ({ signature }: SignatureLine): number => Number(signature.readBigUInt64BE());
 
 /**
- * Verifies the lines of known keys in a note. Lines of unknown keys are ignored.
+ * Verifies the signature lines of known keys in a note. Lines of unknown keys are ignored.
  * @returns the keys that signed the note
  * @throws NoteError if the line of a known key has a wrong signature
  */

@@ -1,4 +1,4 @@
-/** Stored data of an entry of the public log, and the exact text that it was committed with. */
+/** Stored data of an entry of the public log, and the exact text to which the log's record commits. */
 
 import { secretHash } from './leaves.js';
 import { entryText, labelKeyHash, type PublicLogEntry } from './logEntries.js';
@@ -7,15 +7,15 @@ import { HASH_BYTES } from './tree.js';
 /** Codes of the types of log entries in the column `log_entries.kind`. */
 export const LOG_ENTRY_KINDS = { forgotten: 0, block: 1, pool: 2, shoes: 3, void: 4, lost: 5 } as const;
 /**
- * Type of an entry. `forgotten` is a number whose opening was lost in a restore; an entry of type `lost`
- * names it.
+ * Type of a log entry. `forgotten` stands for an entry number whose opening was lost in a restore of the
+ * database; an entry of type `lost` lists such numbers.
  */
 export type EntryType = keyof typeof LOG_ENTRY_KINDS;
 
 export const entryTypeOf = (kind: number): EntryType =>
   (Object.keys(LOG_ENTRY_KINDS) as EntryType[]).find((type) => LOG_ENTRY_KINDS[type] === kind)!;
 
-/** Data of an entry: its own row, its game's row, and its block's row if it has one. */
+/** Data of a log entry: its own row, its game's row, and its block's row if it has one. */
 export interface Opening {
   readonly gameId: number;
   readonly number: number;
@@ -32,7 +32,8 @@ export interface Opening {
   readonly labelKey: Buffer;
   readonly mathHash: Buffer | null;
   /**
-   * Seed of a block. Null for other entries. Each shoe has its own seed, which its entry does not contain.
+   * Seed of the entry's block. Null for entries without a block, and for shoes: each shoe has its own seed,
+   * which the entry does not contain.
    */
   readonly seed: Buffer | null;
   readonly nonce: Buffer | null;
@@ -41,7 +42,10 @@ export interface Opening {
   readonly commitment: Buffer | null;
 }
 
-/** Returns the entry's text (JCS). @throws Error if a part of its block is missing */
+/**
+ * Returns the entry's text (canonical JSON, RFC 8785).
+ * @throws Error if a part of its block is missing
+ */
 export function openedText(opening: Opening): string {
   return entryText(entryOf(opening));
 }

@@ -63,8 +63,8 @@ export class Policy {
   }
 
   /**
-   * Lines of the policy with the witnesses, groups and quorum. A policy with the same rules can be made from
-   * them.
+   * Lines of the policy with the witnesses, groups and quorum, from which a policy with the same rules can be
+   * made.
    */
   get rules(): readonly string[] {
     return this.#rules;
@@ -147,12 +147,15 @@ export class Policy {
     this.#quorum = name;
   }
 
-  /** Whether no witness needs to have seen a checkpoint. */
+  /** Whether the policy requires no cosignature of a witness. */
   get hasNoQuorum(): boolean {
     return this.#quorum === 'none';
   }
 
-  /** Returns whether the quorum is reached. @param signed witnesses with verified cosignatures */
+  /**
+   * Returns whether the cosignatures reach the quorum.
+   * @param signed witnesses with verified cosignatures
+   */
   isSatisfied(signed: readonly Witness[]): boolean {
     const counts = (name: string): boolean => {
       const group = this.#groups.get(name);

@@ -1,6 +1,6 @@
 /**
- * Messages between a log and a witness (C2SP tlog-witness, `add-checkpoint`), and the judgement of a
- * submission.
+ * Messages between a log and a witness (C2SP tlog-witness, `add-checkpoint`), and the decision of a witness
+ * about a submission.
  */
 import { type Checkpoint, parseCheckpoint } from './checkpoints.js';
 import { fromBase64, fromDecimal } from './encoding.js';
@@ -8,13 +8,13 @@ import { type Note, NoteError, parseNote, signersOf, type Verifier } from './not
 import { EMPTY_ROOT, HASH_BYTES, isConsistent } from './tree.js';
 
 const PROOF_MAX = 63;
-/** Media type of the answer that contains the size known to the witness. */
+/** Media type of the response that contains the size known to the witness. */
 export const SIZE_TYPE = 'text/x.tlog.size';
 
 export interface Submission {
   /** Size of the newest checkpoint that the witness has cosigned. */
   readonly old: number;
-  /** Proof that the tree of the note contains the tree of the old checkpoint. */
+  /** Proof that the tree of the submitted checkpoint contains the tree of the old checkpoint. */
   readonly proof: readonly Buffer[];
   /** The signed note of the checkpoint, unchanged. */
   readonly note: string;
@@ -72,7 +72,7 @@ function opened(note: Note, keys: readonly Verifier[]): { signers: Verifier[] } 
   }
 }
 
-/** Returns why a tree does not contain the newest tree seen. Undefined if it does. */
+/** Returns why a tree does not contain the newest tree that the witness has seen. Undefined if it does. */
 function inconsistency(
   { old, proof }: Submission,
   { size, root }: Checkpoint,
@@ -92,7 +92,8 @@ function inconsistency(
 }
 
 /**
- * Judges a submission. @param log returns the state of a log by the origin of the checkpoint
+ * Decides whether a witness cosigns a submission.
+ * @param log returns the state of a log by the origin of the checkpoint
  * @returns the checkpoint and the keys of the log that signed it, or the refusal
  * @throws NoteError if the note is not a checkpoint (400)
  */

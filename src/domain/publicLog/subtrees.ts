@@ -8,8 +8,8 @@ export type Hashes = Buffer;
 export const newHashes = (count: number): Hashes => Buffer.allocUnsafe(count * HASH_BYTES);
 
 /**
- * Writes the SHA-256 of bytes as hash number `at`. A digest as a string with one byte per character costs a
- * third of a digest as a buffer.
+ * Writes the SHA-256 of bytes into a list of hashes, at index `at`. A digest as a string with one byte per
+ * character costs a third of a digest as a buffer.
  */
 export function writeHash(hashes: Hashes, at: number, bytes: Uint8Array): void {
   const digest = hash('sha256', bytes, 'binary');
@@ -17,7 +17,10 @@ export function writeHash(hashes: Hashes, at: number, bytes: Uint8Array): void {
   for (let i = 0; i < HASH_BYTES; i++) hashes[from + i] = digest.charCodeAt(i);
 }
 
-/** Hashes pairs of nodes: pair n becomes hash n. The result may overwrite the input. */
+/**
+ * Hashes pairs of neighbouring nodes: the hash of pair n becomes element n of the result. The result may
+ * overwrite the input.
+ */
 export function hashPairs(hashes: Hashes, pairs: number, to: Hashes = hashes): void {
   const node = Buffer.alloc(1 + 2 * HASH_BYTES, 1);
   for (let pair = 0; pair < pairs; pair++) {

@@ -36,15 +36,15 @@ export function parseTilePath(path: string): TilePlace | undefined {
   return isPlace && tilePath(place) === path ? place : undefined;
 }
 
-/** Returns how many hashes or records a tile has at a log size; 0 if it has none yet. */
+/** Returns how many hashes or records a tile has when the log has a given size; 0 if it has none yet. */
 export function widthAt(level: TilePlace['level'], index: number, size: number): number {
   const all = level === 'entries' ? size : Math.floor(size / TILE_WIDTH ** level);
   return Math.max(0, Math.min(TILE_WIDTH, all - index * TILE_WIDTH));
 }
 
 /**
- * Lists all tiles that are new or wider at a size compared with a smaller size, with their width at the
- * larger size.
+ * Lists all tiles that are new or wider at one size of the log than at a smaller size, with their width at
+ * the larger size.
  */
 export function newTiles(old: number, size: number): TilePlace[] {
   const places: TilePlace[] = [];
@@ -79,13 +79,16 @@ export function tileWith(level: number, index: number, size: number): TilePlace 
 }
 
 /**
- * Returns the index of a subtree among those of its level in its tile. @param place position of the tile
- * ({@link tileWith})
+ * Returns the position of a subtree in its tile, among the subtrees of the same level.
+ * @param place position of the tile ({@link tileWith})
  */
 export const indexInTile = (level: number, index: number, place: { readonly index: number }): number =>
   index - place.index * 2 ** (TILE_HEIGHT - (level % TILE_HEIGHT));
 
-/** Lists the tiles that a computation over subtree hashes reads. @param size as in {@link tileWith} */
+/**
+ * Lists the tiles that a computation reads to get the hashes of subtrees.
+ * @param size as in {@link tileWith}
+ */
 export function tilesRead(
   size: number,
   compute: (read: ReadHash) => unknown,
@@ -141,7 +144,8 @@ export function recordsOf(bundle: Buffer): Buffer[] | undefined {
 }
 
 /**
- * Returns the first `width` records of a bundle or hashes of a tile. @returns undefined if there are fewer
+ * Returns the first `width` records of a bundle or hashes of a tile.
+ * @returns undefined if there are fewer
  */
 export function cutTile({ level, width }: TilePlace, bytes: Buffer): Buffer | undefined {
   if (level !== 'entries')

@@ -80,8 +80,8 @@ function inclusionRanges(index: number, size: number): Range[] {
 }
 
 /**
- * Returns the ranges whose hashes prove that a tree contains a smaller one. @throws RangeError unless 0 < old
- * ≤ size
+ * Returns the ranges whose hashes prove that a tree contains a smaller tree.
+ * @throws RangeError unless 0 < old ≤ size
  */
 function consistencyRanges(old: number, size: number): Range[] {
   if (!(old > 0 && old <= size))
@@ -99,8 +99,8 @@ function consistencyRanges(old: number, size: number): Range[] {
       from = middle;
     }
   }
-  // The remaining range ends where the old tree ends. If it starts at 0 it is the old tree itself and needs
-  // no hash.
+  // The remaining range ends where the old tree ends. If it starts at 0, it is the old tree itself, whose
+  // hash the verifier already has.
   return from === 0 ? ranges : [[from, to], ...ranges];
 }
 
@@ -185,7 +185,10 @@ export class MemoryTree {
     return hash;
   };
 
-  /** Returns the root. @param size number of first leaves to include; the default is all */
+  /**
+   * Returns the root of the tree over the first leaves.
+   * @param size number of first leaves to include; the default is all
+   */
   root(size = this.size): Buffer {
     return rootOf(size, this.read);
   }

@@ -1,6 +1,6 @@
 /**
- * Tests of a slot game's outcomes against its PAR sheet. A stretch consists of several blocks, each with its
- * own seed. Classes are the sheet's financial classes, (tierId, payMultiplier).
+ * Tests of a slot game's outcomes against its PAR sheet. The outcomes are tested in portions of several
+ * blocks, each block with its own seed. Classes are the sheet's financial classes, (tierId, payMultiplier).
  */
 import { type Distribution, packOutcomes } from '../outcome.js';
 import type { ParSheet } from '../par.js';
@@ -24,8 +24,8 @@ interface Classes {
 }
 
 /**
- * Maps the result of {@link packOutcomes} to a number of 48 bits that two different blocks are unlikely to
- * share.
+ * Maps the result of {@link packOutcomes} to a number of 48 bits. Two different blocks are unlikely to have
+ * the same number.
  */
 export type BlockDigest = (packed: Uint8Array) => number;
 
@@ -65,7 +65,8 @@ export function outcomeTests(
 }
 
 function sharesOf({ cumulative, total }: Distribution): number[] {
-  // Scales the shares to as many digits as a double has, because the exact numbers may have thousands.
+  // Scales the probabilities to as many digits as a double has, because the exact numbers may have thousands
+  // of digits.
   const scale = 10n ** 18n;
   return cumulative.map((end, i) => Number(((end - (cumulative[i - 1] ?? 0n)) * scale) / total) / 1e18);
 }
@@ -120,7 +121,10 @@ const pairs = (
     ),
 });
 
-/** Test of the number of outcomes without a win between two wins. A stretch counts a fixed number of runs. */
+/**
+ * Test of the number of outcomes without a win between two wins. Each portion of outcomes counts a fixed
+ * number of such sequences.
+ */
 const noWinRuns = (isWin: Uint8Array, share: number): OutcomeTest => ({
   name: 'runs of no win',
   counters: RUN_MAX + 1,

@@ -1,6 +1,7 @@
 /**
- * p-values of the random number tests: the probability that the observed counts, or more extreme ones, occur
- * by chance. All are two-sided, because numbers that fit too well are as suspicious as those that don't fit.
+ * Computes p-values for the tests of random numbers: the probability that the observed counts, or more
+ * extreme ones, occur by chance. All p-values are two-sided, because numbers that fit too well are as
+ * suspicious as those that don't fit.
  *
  * The incomplete gamma function is computed by its series (NIST DLMF 8.11.4) below a + 1 and by its continued
  * fraction (8.9.2, Lentz's method) above. The logarithm of the gamma function uses Lanczos's approximation.
@@ -15,8 +16,8 @@ const LANCZOS = [
 const EPSILON = 1e-15;
 const TINY = 1e-300;
 /**
- * Maximum number of terms. Both expansions need a multiple of √a terms, so this suffices for a million
- * degrees of freedom.
+ * Maximum number of terms of the series and of the continued fraction. Both need a multiple of √a terms, so
+ * this suffices for a million degrees of freedom.
  */
 const TERMS_MAX = 100_000;
 
@@ -72,7 +73,7 @@ export function chiSquareP(statistic: number, freedom: number): number {
   return Math.min(1, 2 * Math.min(p, q));
 }
 
-/** Returns the p-value of a value with the standard normal distribution. */
+/** Returns the p-value of a standard normal deviate. */
 export const normalP = (z: number): number => incompleteGamma(0.5, (z * z) / 2).q;
 
 /**
@@ -83,7 +84,7 @@ export function poissonTailP(count: number, mean: number): number {
   return count === 0 ? 1 : incompleteGamma(count, mean).p;
 }
 
-/** Minimum expected count of a cell in the chi-square test. Cells below it are combined. */
+/** Minimum expected count of a cell in the chi-square test. Cells with a lower one are combined. */
 const EXPECTED_MIN = 10;
 
 /**
@@ -111,7 +112,7 @@ export function goodnessP(counts: ArrayLike<number>, shares: ArrayLike<number>):
       restExpected += expected;
     }
   }
-  // An impossible outcome was counted.
+  // An outcome with probability 0 was counted.
   if (restExpected < total * 1e-12 && restCount > 0) return 0;
   if (restExpected >= EXPECTED_MIN) add(restCount, restExpected);
   return cells < 2 ? undefined : chiSquareP(statistic, cells - 1);

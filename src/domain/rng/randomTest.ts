@@ -1,19 +1,20 @@
 /**
- * A test of random draws, and the judgement of a battery of tests (docs/compliance.md).
+ * A test of random draws, and the evaluation of a battery of tests (docs/compliance.md).
  *
- * Each test counts a stretch of draws independently, so that several threads can count stretches whose counts
- * are then added.
+ * Each test counts a portion of the draws independently of other portions. So several threads can count
+ * portions, whose counts are then added.
  */
 
 export interface RandomTest<Draws> {
   readonly name: string;
   /** Number of counters that the test needs. */
   readonly counters: number;
-  /** Adds the test's counts of a stretch of draws. */
+  /** Adds the counts for a portion of the draws to the counters of the test. */
   tally(draws: Draws, counts: Float64Array): void;
   /**
-   * Returns the p-value. @param counts sums over all stretches @returns undefined if there is nothing to
-   * compare
+   * Returns the p-value.
+   * @param counts sums over all portions
+   * @returns undefined if there is nothing to compare
    */
   p(counts: Float64Array): number | undefined;
   /**
@@ -23,7 +24,7 @@ export interface RandomTest<Draws> {
   readonly isList?: boolean;
 }
 
-/** Adds the counts of further stretches. A full list ignores further values. */
+/** Adds the counts of a further portion of draws to a sum. A full list ignores further values. */
 export function addCounts(
   { isList = false }: Pick<RandomTest<unknown>, 'isList'>,
   sum: Float64Array,
@@ -47,9 +48,9 @@ export function repeatsIn(list: Float64Array): number {
 
 export interface RandomTestResult {
   readonly name: string;
-  /** p-value of the test in the first draws. */
+  /** p-value of the test with the first draws. */
   readonly p: number;
-  /** p-value of the test in four times as many fresh draws. Null if the test was not repeated. */
+  /** p-value of the repeated test, with four times as many fresh draws. Null if the test was not repeated. */
   readonly repeated: number | null;
   readonly passed: boolean;
 }
@@ -57,7 +58,8 @@ export interface RandomTestResult {
 export interface RandomTestVerdict {
   readonly tests: readonly RandomTestResult[];
   /**
-   * Tests for which these draws offer nothing to compare, such as runs of no win in a game that always wins.
+   * Names of the tests for which these draws have nothing to compare, such as runs of no win in a game that
+   * always wins.
    */
   readonly notApplicable: readonly string[];
   readonly passed: boolean;
@@ -67,9 +69,9 @@ const SUSPECT = 0.01;
 const REPEATED_SIZE = 4;
 
 /**
- * Judges a battery of tests. A test with p below 0.01 is repeated with four times as many fresh draws and
+ * Evaluates a battery of tests. A test with p below 0.01 is repeated with four times as many fresh draws and
  * fails if p is below 0.01 again. A test with p below 0.01 ÷ number of tests fails at once. So an honest
- * generator fails in about 0.01 + 0.0001 × tests of all runs.
+ * generator fails in about 0.01 + 0.0001 × tests of all evaluations.
  * @param countsOf returns the counts of a number of draws; `draw` 0 and 1 are independent draws
  */
 export async function judge(

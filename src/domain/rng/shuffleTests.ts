@@ -9,7 +9,7 @@
 import { chiSquareP, goodnessP } from './pValues.js';
 import type { RandomTest } from './randomTest.js';
 
-/** Test of shuffles with the same specification, in order. */
+/** Test of several shuffles with the same specification, in order. */
 export type ShuffleTest = RandomTest<readonly ArrayLike<number>[]>;
 
 export interface Shuffled {
@@ -59,8 +59,8 @@ function byPlace({ name, kinds, zone }: Shuffled): ShuffleTest {
 }
 
 /**
- * Test of two neighbouring positions. It takes one pair from each shuffle, so that pairs are independent, and
- * cycles through all positions.
+ * Test of the items at two neighbouring positions. It takes one pair from each shuffle, so that pairs are
+ * independent, and cycles through all positions.
  */
 function neighbours({ name, kinds }: Shuffled): ShuffleTest {
   const items = sum(kinds);

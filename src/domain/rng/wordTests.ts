@@ -3,9 +3,9 @@
  *
  * From D. Knuth, The Art of Computer Programming, volume 2, section 3.3.2: frequency, serial, gap, poker,
  * coupon collector, permutation, run, serial correlation and subsequence tests. Section 3.3.4 has the reason
- * for the spectral test, which uses periodograms here. In tests whose pieces vary in length (runs, gaps,
- * coupons), a stretch counts a fixed number of pieces, because counting as many as fit would favour short
- * ones.
+ * for the spectral test, which uses periodograms here. The keystream is tested in portions. In tests whose
+ * pieces vary in length (runs, gaps, coupons), each portion counts a fixed number of pieces, because counting
+ * as many as fit would favour short ones.
  */
 import { fourierPower } from './fourier.js';
 import { chiSquareP, goodnessP, poissonTailP } from './pValues.js';
@@ -14,7 +14,10 @@ import { type RandomTest, repeatsIn } from './randomTest.js';
 export type WordTest = RandomTest<Uint32Array>;
 
 const WORD = 2 ** 32;
-/** Minimum number of words. With fewer words, the cells of the largest tables would have too low counts. */
+/**
+ * Minimum number of words. With fewer words, the expected counts in the cells of the largest tables would be
+ * too low.
+ */
 export const WORDS_MIN = 2_000_000;
 
 const uniform = (cells: number): number[] => new Array<number>(cells).fill(1 / cells);
@@ -26,13 +29,13 @@ const equalCells = (
 ): WordTest => ({ name, counters: cells, tally, p: (counts) => goodnessP(counts, uniform(cells)) });
 
 /**
- * Returns a number of pieces that a stretch almost surely has (8 standard deviations), for pieces with this
- * mean length and deviation.
+ * Returns a number of pieces that a portion of the words almost surely contains (8 standard deviations), for
+ * pieces with this mean length and deviation.
  */
 const piecesIn = (words: number, mean: number, deviation: number): number =>
   Math.max(0, Math.floor(words / mean - 8 * (deviation / mean) * Math.sqrt(words / mean)));
 
-/** Test that each of the 32 bits of a word is one as often as zero. */
+/** Test that each of the 32 bits of a word is 1 as often as 0. */
 const BITS: WordTest = {
   name: 'frequency of each bit',
   counters: 33,
@@ -71,8 +74,8 @@ const HALVES = equalCells('frequency of 16 bits', 65_536, (words, counts) => {
 });
 
 /**
- * Test of bytes of consecutive words, from either end of the word, because the low bits of some generators
- * hardly change.
+ * Test of the high or the low bytes of consecutive words, because the low bits of some generators hardly
+ * change.
  */
 const pairs = (end: string, shift: number): WordTest =>
   equalCells(`serial pairs of ${end} bytes`, 65_536, (words, counts) => {
@@ -95,7 +98,7 @@ const runs = (name: string, goesOn: (before: number, word: number) => boolean): 
   name,
   counters: RUN_MAX,
   tally(words, counts) {
-    // A run and the word that ends it take e words on average.
+    // A run and the word that ends it take 2.718… (Euler's number) words on average.
     let left = piecesIn(words.length, Math.E, 0.88);
     let length = 1;
     for (let i = 1; i < words.length && left > 0; i++) {
@@ -117,7 +120,7 @@ const GAP_SHARES = Array.from({ length: GAP_MAX + 1 }, (_, gap) =>
   gap === GAP_MAX ? (1 - GAP_SHARE) ** GAP_MAX : GAP_SHARE * (1 - GAP_SHARE) ** gap,
 );
 
-/** Test of the number of words between those whose four bits are zero. */
+/** Test of the gaps: the number of words between two words whose four highest or lowest bits are zero. */
 const gaps = (end: string, shift: number): WordTest => ({
   name: `gaps of ${end} bits`,
   counters: GAP_MAX + 1,
@@ -169,8 +172,8 @@ function bitsOf(mask: number): number {
 const COUPONS = 8;
 const COUPON_MAX = 60;
 /**
- * Probabilities by length from 8 on that the last of 8 values is first seen at that length; the last element
- * is for all greater lengths.
+ * Probability of each number of words, from 8 on, until all 8 values have been seen. The last element is for
+ * all greater numbers.
  */
 const COUPON_SHARES = couponShares();
 
@@ -272,15 +275,16 @@ const SPECTRAL: WordTest = {
   p(counts) {
     const blocks = counts[FREQUENCIES]!;
     if (blocks < 100) return undefined;
-    // Each power has mean 1 and variance 1, except for a part of 1.2 ÷ 4,096.
+    // The mean and variance of each power are 1, except for a part of 1.2 ÷ 4,096.
     let statistic = 0;
     for (let k = 0; k < FREQUENCIES; k++) statistic += (counts[k]! - blocks) ** 2 / blocks;
-    // The variance of such a square is 2 + 6 ÷ blocks, from the fourth moment of an exponential value.
+    // The variance of the square of a power's deviation is 2 + 6 ÷ blocks, from the fourth moment of an
+    // exponential value.
     return chiSquareP(FREQUENCIES + (statistic - FREQUENCIES) / Math.sqrt(1 + 3 / blocks), FREQUENCIES);
   },
 };
 
-/** Test of every `step`-th word paired with the next such word, by four bits of each. */
+/** Test of pairs of words that are `step` positions apart, by four bits of each. */
 const subsequence = (step: number): WordTest =>
   equalCells(
     `subsequence of every ${step}${['', '', 'nd', 'rd'][step] ?? 'th'} word`,
@@ -293,15 +297,16 @@ const subsequence = (step: number): WordTest =>
   );
 
 /**
- * One in 4,096 words is kept together with the next word. If a stretch is repeated, so are its kept words.
+ * One in 4,096 words is stored together with the next word. If a part of the keystream repeats, its stored
+ * words repeat, too.
  */
 const REPEAT_SHARE = 4096;
-/** Maximum number of values to compare, reached after some 400 million words. */
+/** Maximum number of stored values, reached after some 400 million words. */
 const REPEATS_MAX = 100_000;
 
 /**
- * Test of repeated 64-bit values at any distance: words whose low 12 bits are zero, with the next word. The
- * counters hold the values themselves, preceded by their number.
+ * Test of repeated 64-bit values at any distance. A value consists of a word whose low 12 bits are zero and
+ * the next word. The counters hold the values themselves, preceded by their number.
  */
 const REPEATS: WordTest = {
   name: 'repeated stretches',

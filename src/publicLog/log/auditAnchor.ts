@@ -45,7 +45,7 @@ export class AuditAnchors extends PeriodicService {
   protected async turn(): Promise<void> {
     const { sql, cron, now } = this.#options;
     const day = anchorDay(cron, now());
-    // The public log polls for waiting records every two seconds, so it is not woken here.
+    // The public log polls for waiting records every two seconds, so there is no need to wake it here.
     if (day !== undefined) await noteAuditHead(sql, day);
   }
 

@@ -1,8 +1,8 @@
 /**
- * Collects cosignatures of witnesses (LOG_POLICY). One worker at a time asks all witnesses to cosign the
- * newest signed checkpoint, at most once per `everyMs`. If the policy has a quorum, a checkpoint is published
- * once enough cosignatures are stored. Without a quorum it is already published, and cosignatures are added
- * to it.
+ * Collects cosignatures of witnesses (LOG_POLICY). One worker at a time runs a round, in which it asks all
+ * witnesses to cosign the newest signed checkpoint, at most once per `everyMs`. If the policy has a quorum, a
+ * checkpoint is published once enough cosignatures are stored. Without a quorum it is already published, and
+ * cosignatures are added to it.
  */
 import { randomUUID } from 'node:crypto';
 import { parseCheckpoint } from '../../domain/publicLog/checkpoints.js';
@@ -36,17 +36,19 @@ export interface CosigningOptions {
   readonly events: EventEmitter;
   /** Called when any worker has published a tree of the given size. */
   readonly onPublished: (size: number) => void;
-  /** Judges a checkpoint of this log that a witness shows and that may belong to a different tree. */
+  /** Checks a checkpoint of this log that a witness returned and that may belong to a different tree. */
   readonly judge: (shown: { readonly from: string; readonly note: string }) => Promise<unknown>;
 }
 
-/** Interval at which this process checks whether it may run a round, in ms. */
+/** Interval at which this process checks whether it may start a round, in ms. */
 const LOOK_MS = 250;
 /** Time after which a witness that refused is asked again, in ms. */
 const REFUSED_MS = 60_000;
 /** Time after which an unchanged tree is cosigned again, in seconds. */
 const AGAIN_SECONDS = 600;
-/** Maximum duration of a round, in ms. After that, the round of a terminated worker expires. */
+/**
+ * Maximum duration of a round, in ms. After that, the right of a terminated worker to run its round expires.
+ */
 const ROUND_MS = 3 * ASK_WITHIN_MS;
 
 export class Cosigning extends PeriodicService {
@@ -55,7 +57,7 @@ export class Cosigning extends PeriodicService {
   readonly #holder = randomUUID();
   /** Witnesses by vkey. */
   readonly #witnesses: ReadonlyMap<string, Witness>;
-  /** Requests in progress whose round has ended, by vkey. */
+  /** Requests that are still in progress although their round has ended, by vkey of the witness. */
   readonly #asking = new Map<string, Promise<void>>();
   /** Latest result of each witness by vkey, so that only changes are reported. */
   readonly #answers = new Map<string, SubmissionResult['result']>();
@@ -69,8 +71,8 @@ export class Cosigning extends PeriodicService {
 
   /**
    * Returns, for each witness of the policy, the seconds since its newest cosignature and whether its latest
-   * answer was a refusal. For a witness that never cosigned, the seconds count from the time when it became
-   * known.
+   * response was a refusal. For a witness that never cosigned, the seconds count from the time when it was
+   * first recorded.
    */
   states(): { readonly witness: string; readonly seconds: number; readonly isRefusing: boolean }[] {
     return this.#look.ages.flatMap(({ vkey, cosignedSeconds, knownSeconds, isRefusing }) => {
@@ -79,7 +81,7 @@ export class Cosigning extends PeriodicService {
     });
   }
 
-  /** Starts a round as soon as possible, because a checkpoint was signed. */
+  /** Starts a round as soon as possible, because a new checkpoint was signed. */
   signed(): void {
     this.hurry();
   }
@@ -113,7 +115,8 @@ export class Cosigning extends PeriodicService {
   }
 
   /**
-   * Asks all witnesses without a cosignature in parallel, until the quorum is reached or all have answered.
+   * Asks all witnesses that have not cosigned yet, in parallel, until the quorum is reached or all have
+   * answered.
    */
   async #round(newest: SignedCheckpoint, states: readonly KnownWitness[]): Promise<void> {
     const asked: Promise<void>[] = [];
@@ -166,8 +169,8 @@ export class Cosigning extends PeriodicService {
   }
 
   /**
-   * Returns whether this log has as many records as a witness reports. If not, the checkpoint of the witness
-   * is judged as possible evidence of a fork.
+   * Returns whether this log has at least as many records as a witness reports. If not, the checkpoint of the
+   * witness is checked as possible evidence of a fork.
    */
   async #isOurs(witness: Witness, size: number): Promise<boolean> {
     const { sql, judge } = this.#options;

@@ -2,8 +2,8 @@
  * Checks whether the public log in Postgres contains every tree that was signed before. Evidence of a missing
  * tree may be found in notes in Redis, in LOG_COPY_DIR, at the witnesses, and in the record of a halt.
  *
- * All sources are checked before a cell is dealt from, and evidence found then prevents dealing. Later only
- * Redis and LOG_COPY_DIR are checked again, and evidence halts the log.
+ * All sources are checked before any cell deals, and evidence found then prevents dealing. Later only Redis
+ * and LOG_COPY_DIR are checked again, and evidence halts the log.
  */
 import { join } from 'node:path';
 import { type Checkpoint, parseCheckpoint } from '../../domain/publicLog/checkpoints.js';
@@ -56,8 +56,8 @@ const EVERY_MS = 10_000;
 const FIRST_EVERY_MS = 500;
 
 /**
- * Reads all sources of evidence. A witness that does not answer counts as having none.
- * @returns undefined if Redis does not answer
+ * Reads all sources of evidence. A witness that does not respond counts as having none.
+ * @returns undefined if Redis does not respond
  */
 export async function readEvidence(
   { nodes, folder, witnesses }: Pick<EvidenceOptions, 'nodes' | 'folder' | 'witnesses'>,
@@ -87,7 +87,10 @@ export class EvidenceWatch extends PeriodicService {
   readonly name = 'public log verification';
   readonly #options: EvidenceOptions;
   #isFirst = true;
-  /** Reason why the recorded copy of the log is missing; undefined if it is not missing. */
+  /**
+   * Reason why the copy of the log that Postgres has recorded counts as missing; undefined if the copy
+   * exists.
+   */
   #missing: string | undefined;
 
   constructor(options: EvidenceOptions) {
@@ -109,8 +112,8 @@ export class EvidenceWatch extends PeriodicService {
   }
 
   /**
-   * Reports at the start that a copy of the log recorded in Postgres is missing. @returns whether dealing
-   * must wait
+   * Reports at the start if the copy of the log that Postgres has recorded is missing.
+   * @returns whether dealing must wait
    */
   async #isCopyMissing(): Promise<boolean> {
     const { sql, folder, events } = this.#options;
@@ -121,7 +124,10 @@ export class EvidenceWatch extends PeriodicService {
     return reason !== undefined;
   }
 
-  /** Judges a note found while the log runs. @returns whether the note is evidence, which halts the log */
+  /**
+   * Checks a note that was found while the log runs.
+   * @returns whether the note is evidence, which halts the log
+   */
   async judge(source: Source): Promise<boolean> {
     const { sql, keys } = this.#options;
     const before = (await logState(sql))!;
@@ -148,7 +154,10 @@ export class EvidenceWatch extends PeriodicService {
     this.postpone(EVERY_MS);
   }
 
-  /** Emits an event if the log is halted. A halt from an earlier run is reported at each start too. */
+  /**
+   * Emits an event if the log is halted. A halt from an earlier run of a server is reported at each start,
+   * too.
+   */
   async #tell(): Promise<void> {
     const { sql, events } = this.#options;
     const { halt, isHeld } = (await logState(sql))!;

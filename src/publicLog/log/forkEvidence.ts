@@ -1,5 +1,5 @@
 /**
- * Judges notes that carry this log's signature but a tree that is not part of the log. Such a note means that
+ * Checks notes that carry this log's signature but a tree that is not part of the log. Such a note means that
  * Postgres was restored to an older state, or that someone else signs with the log's key.
  */
 import { createHash } from 'node:crypto';
@@ -13,7 +13,7 @@ import { type LogState, logState } from './publicLog.store.js';
 import { readTiles } from './publicLogReads.store.js';
 import { ask } from './submission.js';
 
-/** Maximum number of times that a note is judged again because the log has grown meanwhile. */
+/** Maximum number of times that a note is checked again because the log has grown meanwhile. */
 const JUDGED_MAX = 20;
 
 /** Returns the SHA-256 of a log's origin in hexadecimal, which names the log in folders, paths and keys. */
@@ -33,7 +33,7 @@ async function rootAt(sql: Sql, logId: number, size: number): Promise<Buffer> {
 }
 
 /**
- * Judges a note. It is evidence if a key of this log signed it and its tree is not part of the log.
+ * Checks a note. It is evidence if a key of this log signed it and its tree is not part of the log.
  * @param state state of the log, read after the note
  * @param keys keys of this process, because a restored Postgres may lack newer keys
  * @returns a description of the evidence; undefined if the note is no evidence
@@ -61,7 +61,7 @@ async function judgeNote(
 }
 
 /**
- * Judges notes and halts the log if one is evidence.
+ * Checks notes and halts the log if one of them is evidence.
  * @param notes notes read before the call; `from` names the source of a note for people
  * @returns the first evidence found; undefined if there is none
  */
@@ -84,7 +84,8 @@ export async function haltOnEvidence(
 }
 
 /**
- * Returns the checkpoint that a witness shows of a log, or undefined. @param prefix URL prefix of the witness
+ * Returns the checkpoint of a log that a witness serves, or undefined.
+ * @param prefix URL prefix of the witness
  */
 export async function witnessNote(origin: string, prefix: string): Promise<string | undefined> {
   const shown = await ask(`${prefix}/${hashOfOrigin(origin)}/checkpoint`).catch(() => undefined);

@@ -19,7 +19,7 @@ import {
 
 /** Maximum number of entries in one append. */
 export const APPENDED_AT_ONCE = 1024;
-/** Number of tile levels above the lowest, enough for 2^53 records. */
+/** Number of tile levels above the lowest. They are enough for 2^53 records. */
 const TILE_LEVELS = 6;
 const KEY_BYTES = 32;
 
@@ -29,7 +29,7 @@ function recordOf(opening: Opening, salt: Buffer): Buffer {
   return privateRecord(labelOf(opening.labelKey, opening.number), commitment);
 }
 
-/** Encodes the public record of a new key that replaces another one. */
+/** Encodes the public record of a new key that replaces an older key of the log. */
 const keyRecord = (vkey: string, replaces: string): Buffer =>
   publicRecord({ type: 'key', at: new Date().toISOString(), vkey, replaces });
 
@@ -37,8 +37,8 @@ const keyRecord = (vkey: string, replaces: string): Buffer =>
 const APPENDS_MAX = 50;
 
 /**
- * Appends waiting entries, oldest first; one append orders its entries by game and number. Entries are read
- * by one statement and written by another, which does nothing if the log has changed in between.
+ * Appends waiting entries, oldest first. Within one append, entries are ordered by game and number. One
+ * statement reads the entries and another writes them; it does nothing if the log has changed in between.
  * @param vkeys new keys of the log, newest first, if they change. A record announces a newer key before it is
  * used.
  * @returns the new state of the log and the number of appended records
@@ -97,7 +97,7 @@ interface Notice {
 /** Maximum number of records in one append that do not belong to games. */
 const NOTICES_AT_ONCE = 64;
 
-/** Waiting entry as JSON from Postgres: bytes are hexadecimal, the time is in ms. */
+/** Waiting entry as JSON from Postgres. Bytes are hexadecimal, and the time is in ms. */
 interface WaitingRow {
   readonly game_id: number;
   readonly number: number;

@@ -40,7 +40,10 @@ export interface LogCopiesOptions {
   readonly folder: string | undefined;
   /** Returns the reason why nothing may be written yet, or undefined. */
   readonly problem: () => string | undefined;
-  /** Judges a checkpoint of another process. @returns whether it is evidence of a fork */
+  /**
+   * Checks a checkpoint of another process.
+   * @returns whether it is evidence of a fork
+   */
   readonly judge: (source: { readonly from: string; readonly note: string }) => Promise<boolean>;
   readonly events: EventEmitter;
 }
@@ -61,12 +64,15 @@ export class LogCopies extends PeriodicService {
   /** Newest note that this process has stored in the folder. */
   #copied: string | undefined;
   /**
-   * Origin of the log whose copy this process has recorded in Postgres. `#recordAt` is the performance.now()
-   * of the next update.
+   * Origin of the log whose copy this process has recorded in Postgres. `#recordAt` is the time of the next
+   * update of that record, as a value of performance.now().
    */
   #recorded: string | undefined;
   #recordAt = 0;
-  /** Value of performance.now() since when a published checkpoint is not stored in both places. */
+  /**
+   * Time since which a published checkpoint is missing in Redis or in the folder, as a value of
+   * performance.now().
+   */
   #behindSince: number | undefined;
 
   constructor(options: LogCopiesOptions) {
@@ -76,13 +82,14 @@ export class LogCopies extends PeriodicService {
   }
 
   /**
-   * Seconds since when a published checkpoint is missing in Redis or in the folder; 0 if both are complete.
+   * Number of seconds for which a published checkpoint has been missing in Redis or in the folder; 0 if both
+   * are complete.
    */
   get behindSeconds(): number {
     return this.#behindSince === undefined ? 0 : (performance.now() - this.#behindSince) / 1000;
   }
 
-  /** Runs a turn now, because a new checkpoint may have been published. */
+  /** Updates the copies now, because a new checkpoint may have been published. */
   wake(): void {
     this.hurry();
   }
@@ -170,8 +177,9 @@ export class LogCopies extends PeriodicService {
   }
 
   /**
-   * Moves the copy of a replaced log to a subfolder named by the hash of its origin, as it is served. @throws
-   * Error if the log does not belong to this database
+   * Moves the copy of a replaced log to a subfolder that has the hash of the log's origin as its name, like
+   * the path under which the log is served.
+   * @throws Error if the log does not belong to this database
    */
   async #setAside(folder: string, origin: string): Promise<void> {
     if (!(await logOrigins(this.#options.sql)).includes(origin))
@@ -180,7 +188,7 @@ export class LogCopies extends PeriodicService {
     await makePrivateFolder(aside);
     for (const name of ['tile', 'checkpoint'])
       await rename(join(folder, name), join(aside, name)).catch((error: unknown) => {
-        // The file was already moved by an interrupted turn or by another worker.
+        // An interrupted turn or another worker has already moved the file.
         if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
       });
   }

@@ -1,12 +1,12 @@
 /**
- * Halts of the public log. The reason is stored with the log, so that every worker and every later start sees
- * it.
+ * Halts of the public log. The reason is stored with the log, so that every worker finds it, also after a
+ * restart.
  */
 import { writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql } from '../../postgres/connection.js';
 import type { LogState } from './publicLog.store.js';
 
-/** Note signed by the log for a tree that is not part of the log. */
+/** Note with the log's signature and a tree that is not part of the log. */
 export interface Evidence {
   /** Description of the evidence for people. */
   readonly problem: string;
@@ -14,11 +14,11 @@ export interface Evidence {
 }
 
 /**
- * Halts the current log, unless it has changed since the evidence was judged. Can be repeated.
- * @param state state by which the evidence was judged
+ * Halts the current log, unless the log has changed since the evidence was checked. Can be repeated.
+ * @param state state of the log when the evidence was checked
  * @param isHeld whether dealing stops too
  * @param actor actor in the audit log
- * @returns false if the log has changed and the evidence must be judged again
+ * @returns false if the log has changed and the evidence must be checked again
  */
 export async function haltLog(
   sql: Sql,

@@ -1,6 +1,6 @@
 /**
- * Changes of the public log in Postgres that only commands make: importing records that this database has
- * lost, and beginning a new log (docs/backup.md).
+ * Changes of the public log in Postgres that only operator commands make: importing records that this
+ * database has lost, and beginning a new log (docs/backup.md).
  */
 
 import { grow } from '../../domain/publicLog/growth.js';
@@ -14,8 +14,8 @@ import { type LogState, lockedLog, tilesAt, writeTiles } from './publicLog.store
 
 const PRIVATE = 1;
 /**
- * Number of entry numbers of a game that are searched beyond the newest known one. Entries of a game are in
- * the log in the order of their numbers.
+ * Number of entry numbers of a game, after the newest known one, whose labels are searched for. The log has
+ * the entries of a game in the order of their numbers.
  */
 const AHEAD = 64;
 const REASON = 'restored';
@@ -123,8 +123,8 @@ export function keysAfter(vkeys: readonly string[], records: readonly Buffer[]):
 }
 
 /**
- * Marks imported entries as forgotten, because their openings are lost. Waiting entries with the same number
- * have a different salt in the log.
+ * Marks imported entries as forgotten, because their openings are lost. If an entry with the same number
+ * still waits, the log has it with a different salt.
  */
 async function noteForgotten(
   tx: Transaction,
@@ -227,7 +227,7 @@ export async function beginAnother(
       INSERT INTO logs (log_id, origin, vkeys, signer, size, root, policy)
       SELECT ${logId}, ${log.origin}, ${textArrayOf(log.vkeys)}::text[], ${log.signer}, ${size}, ${root}, policy
       FROM logs WHERE log_id = ${state.logId}`;
-    // A concurrent append to the old log waits for this row lock and then writes nothing.
+    // A concurrent append to the old log waits for this lock of the log's row, and then writes nothing.
     await tx`UPDATE logs SET is_replaced = true WHERE log_id = ${state.logId}`;
     await writeTiles(tx, logId, tiles);
     await tx`INSERT INTO log_witnesses (log_id, vkey) SELECT ${logId}, vkey FROM log_witnesses WHERE log_id = ${state.logId}`;

@@ -2,11 +2,11 @@
  * Appends waiting entries to the public log, signs the committed tree and publishes the checkpoint. Any
  * worker does this for all workers, so an entry is appended by whichever worker comes first.
  *
- *   leased or voided (an entry waits) ──> appended (one transaction) ──> signed ──> stored: published
- *     ──> blocks are loaded
+ *  leased or voided (an entry waits) ──> appended (one transaction) ──> signed ──> stored: published
+ *    ──> blocks are loaded
  *
- * If the policy has a quorum of witnesses, a note is stored first and published once it has enough
- * cosignatures (cosigning.ts). Callers wait for the publication, and appending continues meanwhile.
+ * If the policy has a quorum of witnesses, a note is stored first, and published once it has enough
+ * cosignatures (cosigning.ts). Callers wait for the publication, while appending continues.
  */
 import { checkpointText } from '../../domain/publicLog/checkpoints.js';
 import { type Signer, signatureLine, vkeyOf } from '../../domain/publicLog/notes.js';
@@ -69,7 +69,7 @@ export class PublicLog extends PeriodicService {
   /** Time of the next pruning, as performance.now(). */
   #pruneAt = performance.now() + PRUNE_EVERY_MS;
   #waitingSince: number | undefined;
-  /** Reason why the log is halted, as of this process's latest check. */
+  /** Reason why the log is halted, as found by this process's latest check. */
   #halted: string | undefined;
 
   constructor(options: PublicLogOptions) {
@@ -83,7 +83,8 @@ export class PublicLog extends PeriodicService {
   }
 
   /**
-   * Age of the oldest unpublished entry in seconds, as of this process's latest check; 0 if there is none.
+   * Age of the oldest unpublished entry in seconds, as found by this process's latest check; 0 if there is
+   * none.
    */
   get waitingSeconds(): number {
     return this.#waitingSince === undefined ? 0 : (performance.now() - this.#waitingSince) / 1000;
@@ -102,8 +103,8 @@ export class PublicLog extends PeriodicService {
   }
 
   /**
-   * Takes note that some worker has published a tree of the given size, and resolves the callers that wait
-   * for it.
+   * Records that some worker has published a tree of the given size, and resolves the callers that wait for
+   * this size.
    */
   learnPublished(size: number): void {
     if (size > this.#size) this.#options.onPublished();
@@ -132,7 +133,7 @@ export class PublicLog extends PeriodicService {
       reject(new Error('The public log is stopped'));
   }
 
-  /** Runs a turn now, because another process may have queued entries or changed the log. */
+  /** Appends and publishes now, because another process may have queued entries or changed the log. */
   wake(): void {
     this.hurry();
   }
@@ -184,8 +185,8 @@ export class PublicLog extends PeriodicService {
   }
 
   /**
-   * Switches to a new current log, also at the first check. Sizes start at zero, and callers that wait for
-   * the old log are rejected.
+   * Switches to the current log of the database if it is another log than before, also at the first check.
+   * Sizes start at zero, and callers that wait for the old log are rejected.
    */
   async #follow(state: LogState): Promise<void> {
     const signers = await this.#options.signersOf(state);
@@ -204,7 +205,7 @@ export class PublicLog extends PeriodicService {
    */
   async #useKeys({ vkeys }: LogState): Promise<boolean> {
     const own = this.#log!.vkeys;
-    // A worker that still has a removed key puts that key back into force at its start.
+    // If a worker still has a removed key, it puts that key back into force at its start.
     if (this.#hasKeysInUse && vkeys.every((vkey) => own.includes(vkey))) return false;
     if (!own.includes(vkeys[0]!))
       throw new Error(`LOG_KEY lacks a current key of the public log: ${vkeys[0]}`);

@@ -1,7 +1,7 @@
 /**
- * Creates proofs of dealt outcomes (docs/proofs.md) from Postgres: the path in the block, the log entry, and
- * the log's proof of the entry. Every path is verified against the root in the entry or the checkpoint before
- * it is returned.
+ * Creates proofs of dealt outcomes (docs/proofs.md) from Postgres: the path in the block, the log entry of
+ * the block, and the log's proof of that entry. Every path is verified against the root in the entry or the
+ * checkpoint before it is returned.
  */
 import type { Static } from '#typebox';
 import { type BlackjackRules, rulesHash } from '../../domain/games/blackjackRules.js';
@@ -46,7 +46,8 @@ export interface DealtOutcome {
 }
 
 /**
- * Draws the outcomes of a block again after they were removed, and returns them packed (blocks/redrawing.ts).
+ * Draws the outcomes of a block again if the database has removed them, and returns them packed
+ * (blocks/redrawing.ts).
  */
 export type DrawAgain = (block: { gameId: number; seed: Buffer; count: number }) => Promise<Buffer>;
 

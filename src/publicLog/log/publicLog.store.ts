@@ -11,7 +11,7 @@ import { openNullable } from '../../engine/blocks/blockSeals.store.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 import { arrayOf, raw, safe, textArrayOf } from '../../postgres/statements.js';
 
-/** Number of records by which a copy of the log grows at a time. */
+/** Maximum number of records by which a copy of the log grows in one step. */
 const COPIED_AT_ONCE = 65_536;
 
 export interface LogState {
@@ -19,7 +19,7 @@ export interface LogState {
   readonly origin: string;
   /** Keys of the log, newest first. */
   readonly vkeys: readonly string[];
-  /** Signing key of the log, sealed; null if a setting or file provides it. */
+  /** Signing key of the log, sealed; null if an environment variable or a file provides it. */
   readonly signer: string | null;
   readonly size: number;
   readonly root: Buffer;
@@ -60,14 +60,17 @@ export const stateOf = (row: LogRow): LogState => ({
 /** Thrown if the log is halted: nothing may be appended or signed. */
 export class HaltedError extends Error {}
 
-/** Returns the current log, or undefined if there is none. */
+/** Returns the current log, or undefined if no log exists. */
 export async function logState(sql: Sql | Transaction): Promise<LogState | undefined> {
   const [row] = await sql<LogRow[]>`
     SELECT ${raw(LOG_COLUMNS)} FROM logs ORDER BY log_id DESC LIMIT 1`;
   return row && stateOf(row);
 }
 
-/** Returns the current log and locks its row until the transaction ends. @throws Error if there is none */
+/**
+ * Returns the current log and locks its row until the transaction ends.
+ * @throws Error if no log exists
+ */
 export async function lockedLog(tx: Transaction): Promise<LogState> {
   const [row] = await tx<LogRow[]>`
     SELECT ${raw(LOG_COLUMNS)} FROM logs ORDER BY log_id DESC LIMIT 1 FOR UPDATE`;
@@ -183,7 +186,10 @@ export async function writeTiles(
     ON CONFLICT (log_id, level, index) DO UPDATE SET bytes = excluded.bytes`;
 }
 
-/** Returns the progress of the current log. @throws Error if there is none */
+/**
+ * Returns the progress of the current log.
+ * @throws Error if no log exists
+ */
 export async function logProgress(sql: Sql): Promise<{
   readonly state: LogState;
   /** Number of records in the newest published tree; 0 if none is published. */
@@ -269,8 +275,8 @@ export async function storeCheckpoint(
 }
 
 /**
- * Returns the published checkpoint that a copy of the log should advance to. It prefers a checkpoint near the
- * maximum step.
+ * Returns the published checkpoint to which a copy of the log should advance. It prefers a checkpoint that is
+ * about one maximum step ahead.
  * @param have number of records in the copy
  * @returns undefined if no published checkpoint is larger
  */

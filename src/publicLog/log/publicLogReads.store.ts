@@ -1,4 +1,6 @@
-/** Reads the public log, both for the public and, with openings, for the partners who own the games. */
+/**
+ * Reads the public log: without openings for the public, with openings for the partners who own the games.
+ */
 import { GROUP_LEAVES, type KeptParts, keptFor } from '../../domain/publicLog/blockTree.js';
 import type { Opening } from '../../domain/publicLog/openings.js';
 import { openColumn } from '../../engine/blocks/blockSeals.store.js';
@@ -35,7 +37,7 @@ export interface ListedEntry extends LoggedEntry {
    * block is open.
    */
   readonly isDone: boolean;
-  /** For a block: true if any index was dealt or voided. */
+  /** For a block: true if at least one of its indices was dealt or voided. */
   readonly isBegun: boolean;
 }
 
@@ -60,7 +62,7 @@ type EntryRow = OpeningRow & {
   salt: Buffer;
 };
 
-/** Columns of an entry `e`, its game `g` and, if it is of a block, its block `b`. */
+/** Columns of an entry `e`, of its game `g` and, if the entry belongs to a block, of its block `b`. */
 const ENTRY_COLUMNS = `e.game_id, e.number, e.kind, e.from_index, e.to_index, e.at, e.is_late, e.reason, e.log_id, e.log_index, e.logged_at,
   e.salt, g.label_key, g.math_hash, CASE WHEN e.kind < 3 THEN b.seed END AS seed, b.nonce,
   substring(b.tree FROM 1 FOR 32) AS tree, b.commitment, b.sealed`;
@@ -108,9 +110,9 @@ async function newestOf(sql: Sql, logId?: number): Promise<Published | undefined
 
 export class PublicLogReads {
   readonly #sql: Sql;
-  /** Read of the newest checkpoint in progress. The promise never rejects. */
+  /** The read of the newest checkpoint that is in progress. The promise never rejects. */
   #reading: Promise<void> | undefined;
-  /** Read of the newest checkpoint that starts after the read in progress. */
+  /** The read of the newest checkpoint that will start after the read in progress. */
   #next: Promise<Published | undefined> | undefined;
 
   constructor(sql: Sql) {
@@ -215,7 +217,7 @@ export class PublicLogReads {
       ORDER BY e.number LIMIT ${limit}`;
     return rows.map((row) => ({
       ...entryOf(row),
-      // The remaining tickets of a voided raffle are never sold, so its pool counts as done.
+      // The remaining tickets of a voided raffle are never sold, so all indices of its pool count as used.
       isDone: row.is_closed || (row.next_index >= row.to_index && !row.is_played),
       isBegun: row.next_index > row.from_index,
     }));

@@ -1,4 +1,4 @@
-/** Asks a witness to cosign a checkpoint (C2SP tlog-witness) and interprets the answer. */
+/** Asks a witness to cosign a checkpoint (C2SP tlog-witness) and interprets the response. */
 
 import { fromDecimal } from '../../domain/publicLog/encoding.js';
 import { cosignedAt, isSignedBy, parseLines, type SignatureLine } from '../../domain/publicLog/notes.js';
@@ -20,20 +20,20 @@ export type SubmissionResult =
   | { readonly result: 'overtaken'; readonly problem: string; readonly size: number }
   /** The witness refuses to cosign the checkpoint. */
   | { readonly result: 'refused'; readonly problem: string }
-  /** The witness gave no answer or an invalid one. */
+  /** The witness gave no response or an invalid one. */
   | { readonly result: 'failed'; readonly problem: string };
 
 /** Timeout of one request, in ms. */
 export const ASK_WITHIN_MS = 2000;
 /** Maximum number of submissions of a checkpoint to a witness. */
 const SUBMISSIONS_MAX = 2;
-/** Maximum size of a witness's answer in bytes. */
+/** Maximum size of a witness's response in bytes. */
 const ANSWER_MAX = 65_536;
 const REFUSED = [403, 404, 422];
 
 /**
- * Sends a request and returns the answer as text. @throws Error if there is no complete answer within two
- * seconds
+ * Sends a request and returns the response as text.
+ * @throws Error if there is no complete response within two seconds
  */
 export async function ask(
   url: string,

@@ -1,6 +1,6 @@
 /**
- * State of the public log's witnesses that all workers share: the right to ask them, and their latest
- * answers.
+ * State of the public log's witnesses, which all workers use: the right to ask them, and their latest
+ * responses.
  */
 import { vkeyOf } from '../../domain/publicLog/notes.js';
 import { Policy } from '../../domain/publicLog/policy.js';
@@ -23,12 +23,12 @@ export interface SignedCheckpoint {
   readonly note: string;
 }
 
-/** Age of a witness's newest cosignature, and whether its latest answer was a refusal. */
+/** Age of a witness's newest cosignature, and whether its latest response was a refusal. */
 export interface WitnessAge {
   readonly vkey: string;
   /** Seconds since the newest cosignature; null if the witness has never cosigned. */
   readonly cosignedSeconds: number | null;
-  /** Seconds since the witness became known. */
+  /** Seconds since the witness was first recorded. */
   readonly knownSeconds: number;
   readonly isRefusing: boolean;
 }
@@ -47,7 +47,7 @@ export async function noteWitnesses(sql: Sql, vkeys: readonly string[], rules: s
   });
 }
 
-/** Published tree and state of all witnesses, read in one query. */
+/** State of the published tree and of all witnesses, read in one query. */
 export interface WitnessLook {
   /** Number of records in the newest published tree; 0 if none is published. */
   readonly published: number;
@@ -83,12 +83,14 @@ export async function lookAtWitnesses(sql: Sql): Promise<WitnessLook> {
   return { published: safe(published), ages };
 }
 
-/** Time after which an uncosigned checkpoint counts as waiting for a missing quorum, in seconds. */
+/**
+ * Time, in seconds, after which a checkpoint without enough cosignatures counts as waiting for its quorum.
+ */
 const QUORUM_WITHIN_SECONDS = 10;
 
 /**
  * Returns the names of the witnesses whose cosignatures a checkpoint lacks while it waits for the policy's
- * quorum. Newer blocks are not dealt meanwhile.
+ * quorum. Newer blocks can't be dealt until the checkpoint is published.
  */
 export async function missingWitnesses(sql: Sql): Promise<string[]> {
   const rows = await sql<{ policy: string; vkey: string }[]>`

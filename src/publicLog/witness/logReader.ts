@@ -27,7 +27,7 @@ const BUNDLE_MAX = TILE_WIDTH * 65_537;
 /** Number of tiles requested concurrently. */
 const AT_ONCE = 8;
 
-/** Thrown if a log gives an invalid answer or none. A later attempt may succeed. */
+/** Thrown if a log gives an invalid response or none. A later attempt may succeed. */
 export class LogError extends Error {}
 
 export interface SeenCheckpoint {
@@ -42,7 +42,7 @@ export interface SeenCheckpoint {
 /**
  * Reads a file of a log. The result is undefined if the file does not exist.
  * @param most maximum size in bytes
- * @throws LogError if the log does not answer or the file is larger
+ * @throws LogError if the log does not respond or the file is larger
  */
 type ReadFile = (path: string, most: number) => Promise<Buffer | undefined>;
 
@@ -91,7 +91,8 @@ export class LogReader {
   }
 
   /**
-   * Returns a tile or bundle of a given width. If the log has removed the partial tile, the full one is cut.
+   * Returns a tile or bundle of a given width. If the log has removed the partial tile, the full tile is
+   * fetched and cut.
    * @throws LogError
    */
   async tile(place: TilePlace): Promise<Buffer> {

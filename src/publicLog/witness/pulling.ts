@@ -47,7 +47,7 @@ export class Pulling {
 
   /**
    * Checks the newest checkpoint of the log once.
-   * @throws LogError if the log gives an invalid answer
+   * @throws LogError if the log gives an invalid response
    * @throws InconsistencyError if the log has signed inconsistent trees
    */
   async look(): Promise<void> {
@@ -72,8 +72,8 @@ export class Pulling {
   }
 
   /**
-   * Returns whether the tree contains the tree cosigned last, or false if it is older. @throws
-   * InconsistencyError if neither contains the other
+   * Returns whether the tree contains the tree that was cosigned last. False if the tree is older.
+   * @throws InconsistencyError if neither tree contains the other
    */
   async #isNewer(seen: SeenCheckpoint): Promise<boolean> {
     const { checkpoint } = seen;

@@ -43,7 +43,7 @@ export interface ServingOptions {
   readonly say: (line: string) => void;
 }
 
-/** Judges a submission and cosigns a valid one. */
+/** Checks a submission and cosigns it if it is valid. */
 async function addCheckpoint({ policy, state, say }: ServingOptions, body: string): Promise<Answer> {
   let submission: ReturnType<typeof parseSubmission>;
   let origin: string;
@@ -105,7 +105,7 @@ export async function serveWitness(options: ServingOptions): Promise<WitnessServ
       })
       .then(({ status, body, type = TEXT }) => {
         response.writeHead(status, { 'Content-Type': type, 'Cache-Control': 'no-store' }).end(body);
-        // The unread rest of a request body is discarded by closing the connection.
+        // The connection is closed, which discards the unread rest of the request body.
         if (!request.complete) request.destroy();
       });
   });

@@ -1,6 +1,7 @@
 /**
- * State of a witness in a folder that one process locks. For each watched log it has the newest cosigned
- * checkpoint with its cosignature. A checkpoint is stored on disk before its cosignature leaves the process.
+ * State of a witness, in a folder that one process locks. For each watched log the folder has the newest
+ * cosigned checkpoint with its cosignature. A checkpoint is stored on disk before its cosignature leaves the
+ * process.
  */
 import { createHash } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
@@ -25,8 +26,9 @@ const EVIDENCE_MAX = 32;
 export const nameOf = (origin: string): string => createHash('sha256').update(origin).digest('hex');
 
 /**
- * Creates a folder if necessary and locks it until this process ends. @returns its real path. @throws Error
- * if another process has locked it
+ * Creates a folder if necessary and locks it until this process ends.
+ * @returns the real path of the folder
+ * @throws Error if another process has locked it
  */
 export const holdFolder = async (folder: string): Promise<string> =>
   (await lockDataDir(folder, '--state')).dataDir;
