@@ -14,9 +14,12 @@ test.each([
   ['2026-08-31', '2027-02-28'],
   ['2027-08-30', '2028-02-29'],
   ['2026-10-31', '2027-04-30'],
-])('computes the end of six calendar months of notice: given on %s, it ends on %s', (now, earliest) => {
-  expect(earliestSunset(day(now), undefined)).toEqual(day(earliest));
-});
+])(
+  'computes the end of a notice period of six calendar months: given on %s, it ends on %s',
+  (now, earliest) => {
+    expect(earliestSunset(day(now), undefined)).toEqual(day(earliest));
+  },
+);
 
 test('uses a configured number of days of notice instead of six months', () => {
   expect(earliestSunset(day('2026-08-31'), 2)).toEqual(day('2026-09-02'));
@@ -31,7 +34,7 @@ test('writes the headers of a deprecated API version as RFC 9745, RFC 8594 and R
   expect(endHeaders({ ...end, successor: null, migrationUrl: null })).not.toContain('Link');
 });
 
-describe('announcements of a sunset', () => {
+describe('announcements of the sunset of an API version', () => {
   const now = day('2026-11-22');
   const wanted = { deprecatedAt: now, sunsetAt: day('2027-06-01'), successor: null, migrationUrl: null };
   const pathsOf = (...args: Parameters<typeof announcementFaults>): string[] =>

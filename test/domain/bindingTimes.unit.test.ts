@@ -5,12 +5,12 @@ import { type BindingTime, BindingTimes } from '../../src/domain/bindingTimes.js
 const times = (...each: readonly [sinceMs: number, seconds: number][]): BindingTimes =>
   new BindingTimes(each.map(([sinceMs, seconds]) => ({ sinceMs, seconds })));
 
-test('applies a shortened binding time only to later request ids, and a lengthened one also to ids still bound', () => {
+test('applies a shortened binding time only to later request ids, and a lengthened one also to ids that still bind', () => {
   const lowered = times([0, 10], [100_000, 3]);
   expect([99_999, 100_000].map((ms) => lowered.untilMs(ms) - ms)).toEqual([10_000, 3000]);
   const raised = times([0, 3], [100_000, 10]);
   expect([97_000, 97_001, 100_000].map((ms) => raised.untilMs(ms) - ms)).toEqual([3000, 10_000, 10_000]);
-  // Two ranges of ids are bound: ids from before the reduction, and the newest ids.
+  // Two ranges of ids still bind: ids from before the reduction of the binding time, and the newest ids.
   expect(lowered.boundAt(104_000)).toEqual([
     { fromMs: 94_001, beforeMs: 100_000 },
     { fromMs: 101_001, beforeMs: Number.MAX_SAFE_INTEGER },

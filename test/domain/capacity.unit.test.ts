@@ -1,4 +1,4 @@
-/** Tests the computed capacity for a load, and that the documentation shows what the command prints. */
+/** Tests the computed capacity for a load, and that docs/scaling.md shows what the command prints. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -12,7 +12,7 @@ const of = (spins: number) => capacityOf({ spins, partners: 50, players: 100_000
 describe('the capacity page', () => {
   const page = readFileSync(join(ROOT, 'docs', 'scaling.md'), 'utf8');
 
-  test.each(CAPACITY_ROWS)('shows the same %s on the capacity page as the command prints', (what, value) => {
+  test.each(CAPACITY_ROWS)('the capacity page shows the same %s as the command prints', (what, value) => {
     const cells = LOADS.map((spins) => value(of(spins)));
     expect(page).toContain(`| ${[what, ...cells].join(' | ')} |`);
   });
@@ -23,7 +23,7 @@ test('computes twice the disk space for twice the spins', () => {
   expect(of(2000).bytes.postgres).toBe(2 * of(1000).bytes.postgres);
 });
 
-test('computes one process of each kind for the smallest load', () => {
+test('computes one process of each kind for the lowest possible load', () => {
   expect(of(1)).toMatchObject({ frontEnds: 1, workers: 1, redisNodes: 1 });
 });
 

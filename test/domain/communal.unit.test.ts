@@ -1,5 +1,6 @@
 /**
- * Tests the arithmetic of communal progressives: the expected return, the progress, and the record in Redis.
+ * Tests the arithmetic of communal progressives: the expected return, the progress, and the encoded record of
+ * a pot.
  */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
@@ -21,7 +22,7 @@ const TIERS = fc
   )
   .map(([steps, triggerInterval]) => ({ triggerInterval, tiers: tiersOf(steps, triggerInterval) }));
 
-test('computes the bonus return from how often each tier is the highest one whose spin count divides the counter', () => {
+test('computes the bonus return from how often each tier is the highest that fires', () => {
   fc.assert(
     fc.property(TIERS, (rules) => {
       const period = rules.tiers.reduce((product, { triggerAtSpins }) => lcm(product, triggerAtSpins), 1);

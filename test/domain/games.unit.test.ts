@@ -32,7 +32,7 @@ describe('kinds of games', () => {
     expect(waitsForLedger(undefined, 'redis')).toBe(false);
   });
 
-  test('continues a slot after a rebuild behind its leased outcomes, and a raffle behind its committed tickets', () => {
+  test('after a rebuild, a slot continues after its leased outcomes, and a raffle after its committed tickets', () => {
     expect(slot.outcomeSource.resumesAt(4096, 1000)).toBe(4096);
     expect(raffle.outcomeSource.resumesAt(4096, 1000)).toBe(1000);
   });
@@ -55,7 +55,7 @@ describe('the status of a game', () => {
   });
 });
 
-test('looks up a requestId in the ledger only for raffles sealed up to an hour after the oldest filter starts', () => {
+test("looks up a requestId in the ledger only for a raffle sealed at most an hour after the oldest filter's start", () => {
   const boundFromMs = NOW.getTime();
   const sealed = (ms: number) => ({ sealedAtMs: boundFromMs + ms, boundFromMs });
   expect(raffle.lifeCycle.mayBindInLedger(sealed(3_599_999))).toBe(true);

@@ -41,7 +41,7 @@ describe('ids of ledger entries', () => {
     expect(makeEntryId({ timeMs: 2 ** 41 - 1, cell: 255, sequence: 16_383 })).toBe(2n ** 63n - 1n);
   });
 
-  test('keeps the ledger entry ids of a moment between the first id of that moment and that of the next', () => {
+  test('all ledger entry ids of a millisecond lie between its first id and the first id of the next millisecond', () => {
     fc.assert(
       fc.property(parts, (made) => {
         const id = makeEntryId(made);
@@ -65,7 +65,7 @@ describe('kinds of ledger entries', () => {
     for (const code of [0, 11, 255]) expect(() => entryOfCode(code)).toThrow(RangeError);
   });
 
-  test('gives each kind of ledger entry the counterpart account that the database view of postings has', () => {
+  test('gives each kind of ledger entry the same counterpart account as the database view of postings', () => {
     const migration = readFileSync(
       join(import.meta.dirname, '../../src/postgres/migrations/0001_schema.sql'),
       'utf8',
@@ -82,7 +82,7 @@ describe('kinds of ledger entries', () => {
     }
   });
 
-  test('lists the codes of ledger entry kinds with a property for use in SQL', () => {
+  test('lists the codes of all ledger entry kinds that satisfy a condition, for use in SQL', () => {
     expect(entryCodesSql(({ takesEntryNumber }) => takesEntryNumber)).toBe('(1, 2, 4, 9)');
     expect(entryCodesSql(({ movesPartnerNet }) => movesPartnerNet)).toBe('(1, 6, 7, 8)');
   });

@@ -19,7 +19,7 @@ const micros = fc.integer({ min: -MAX_MICROS, max: MAX_MICROS });
 const digitsText = (length: number) =>
   fc.string({ unit: fc.constantFrom(...'0123456789'), minLength: 1, maxLength: length });
 
-/** Computes the micro-USD of `±digits × 10^exponent` in integer arithmetic, for small exponents. */
+/** Computes the micro-USD of `±digits × 10^exponent` in integer arithmetic, for exponents of small size. */
 function oracleMicros(signedDigits: bigint, exponent: number): number | undefined {
   const power = exponent + 6;
   const scale = 10n ** BigInt(Math.abs(power));
@@ -61,7 +61,7 @@ describe('reading decimal amounts', () => {
     '9000000000.000001',
     '9e9999',
     '9007199254.740993',
-  ])('rejects %s, which is no whole number of micro-USD in range', (text) => {
+  ])('rejects the amount %s, which is not a whole number of micro-USD within the limits', (text) => {
     expect(decimalTextToMicros(text)).toBeUndefined();
   });
 
@@ -81,11 +81,11 @@ describe('reading decimal amounts', () => {
     '--1',
     '1,5',
     '١',
-  ])('rejects %j, which is not a JSON number', (text) => {
+  ])('rejects the amount %j, which is not a JSON number', (text) => {
     expect(decimalTextToMicros(text)).toBeUndefined();
   });
 
-  test('reads any number token as its exact decimal value, or rejects it', () => {
+  test('reads any JSON number token as its exact decimal amount, or rejects it', () => {
     fc.assert(
       fc.property(
         fc.boolean(),
@@ -108,7 +108,7 @@ describe('reading decimal amounts', () => {
     );
   });
 
-  test('follows an exponent that moves the decimal point over thousands of zeros exactly', () => {
+  test('reads an amount exactly if its exponent moves the decimal point over thousands of zeros', () => {
     expect(decimalTextToMicros(`0.${'0'.repeat(4_000)}25e4000`)).toBe(250_000);
     expect(decimalTextToMicros(`25${'0'.repeat(4_000)}e-4002`)).toBe(250_000);
   });
@@ -131,7 +131,7 @@ describe('numbers as amounts', () => {
     expect(usdToMicros(usd)).toBe(expected);
   });
 
-  test('keeps an amount through its text, and through a number if a double has enough digits', () => {
+  test('an amount survives its conversion to text and back, and to a number and back if a double has enough digits', () => {
     fc.assert(
       fc.property(micros, (amount) => {
         const text = microsToUsdText(amount);
@@ -175,9 +175,12 @@ describe('payouts', () => {
     [250_000, Number.NaN, undefined],
     [1_000_000, 9e9, MAX_MICROS],
     [1_000_001, 9e9, undefined],
-  ])('computes the payout of %d micro-USD × %d as %s', (denomination, multiplier, expected) => {
-    expect(payoutMicros(denomination, multiplier)).toBe(expected);
-  });
+  ])(
+    'computes the payout for a denomination of %d micro-USD × a multiplier of %d as %s',
+    (denomination, multiplier, expected) => {
+      expect(payoutMicros(denomination, multiplier)).toBe(expected);
+    },
+  );
 
   test('computes a payout as the exact product of the decimals', () => {
     fc.assert(

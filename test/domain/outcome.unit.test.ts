@@ -56,11 +56,11 @@ const sampleSheets = (): [string, ParSheet][] => [
   ['classic-3-reel', sheetOf('classic-3-reel')],
   ['double-strike', sheetOf('double-strike')],
   ['penny-sub-cent', sheetOf('penny-sub-cent')],
-  // The file states an RTP that differs from the RTP of its combinations.
+  // The RTP that this file states is not the RTP of its combinations.
   ['five-reel-wild', sheetOf('five-reel-wild', { certifiedRtp: 0.7775 })],
 ];
 
-// Exact fractions for an independent computation that shares no code with the service.
+// Exact fractions, for a computation that is independent of the service's code.
 type Fraction = readonly [numerator: bigint, denominator: bigint];
 
 function fractionOf(value: number): Fraction {
@@ -97,8 +97,8 @@ function exactProbabilities({ combinations }: ParSheet): Fraction[] {
 }
 
 /**
- * Draws one outcome from a first word and the words that extend it. Also returns how many of the extending
- * words were read.
+ * Draws one outcome from a first word and further words. Also returns how many of the further words were
+ * read.
  */
 function drawOne(distribution: Distribution, word: number, slowWords: bigint[]) {
   const out = new Uint16Array(1);
@@ -174,9 +174,10 @@ describe('unbiased drawing', () => {
   /**
    * Proves that drawing is unbiased by measuring which share of [0, 1) draws each combination.
    *
-   * Each word of the table counts directly. For each ambiguous word the 2^64 extensions are measured by
-   * binary search, because their outcomes rise with the extension (the next test checks this). An extension
-   * that leaves the outcome open crosses a boundary, so the share must lie between two counts.
+   * Each decided word of the table counts directly. For each ambiguous word, the 2^64 values of the second
+   * word are counted by binary search, because their outcomes rise with the value (the next test checks
+   * this). A second word that leaves the outcome open crosses a boundary, so the share must lie between two
+   * counts.
    */
   test.each(sampleSheets())(
     '%s: draws each combination from exactly the share of random numbers that is its probability',
@@ -190,8 +191,8 @@ describe('unbiased drawing', () => {
           settled[code]! += 1n << 64n;
           return;
         }
-        // With all further bits 0, which is the lower end of its interval, each extension belongs to one
-        // combination.
+        // If all later bits are 0, which is the lower end of the second word's interval, each second word
+        // belongs to one combination.
         const lowerEnd = (slow: bigint) => drawOne(distribution, word, [slow, ...new Array(40).fill(0n)]);
         const upperEnd = (slow: bigint) =>
           drawOne(distribution, word, [slow, ...new Array(40).fill((1n << 64n) - 1n)]);
@@ -205,7 +206,7 @@ describe('unbiased drawing', () => {
             if (lowerEnd(middle).index === index) low = middle;
             else high = middle - 1n;
           }
-          // `low` is the last extension whose interval starts in the combination. The interval may end in
+          // `low` is the last second word whose interval starts in the combination. The interval may end in
           // another combination.
           const isWhole = upperEnd(low).index === index;
           settled[index]! += low - from + (isWhole ? 1n : 0n);
@@ -216,7 +217,7 @@ describe('unbiased drawing', () => {
       expect(settled.reduce((sum, each) => sum + each, unsettled)).toBe(scale);
       expect(unsettled).toBeLessThanOrEqual(BigInt(sheet.combinations.length));
       exactProbabilities(sheet).forEach(([numerator, denominator], index) => {
-        // At most two extensions are not counted, namely those that cross the two ends of the combination.
+        // At most two second words are not counted, namely those that cross the two ends of the combination.
         expect(settled[index]! * denominator <= numerator * scale).toBe(true);
         expect(numerator * scale <= (settled[index]! + 2n) * denominator).toBe(true);
       });
@@ -224,10 +225,10 @@ describe('unbiased drawing', () => {
   );
 
   /**
-   * Every settled interval, however wide, lies completely within the interval of its combination, so no
-   * probability is lost at any depth.
+   * Every interval that decides an outcome, however wide, lies completely within the interval of one
+   * combination. So no probability is lost, however many words are read.
    */
-  test('settles every draw on the combination that owns the whole interval, as early as possible', () => {
+  test('settles every draw as soon as its whole interval lies within the interval of one combination', () => {
     fc.assert(
       fc.property(
         arbitrarySheet,
@@ -269,7 +270,7 @@ describe('unbiased drawing', () => {
     );
   });
 
-  test('the table and the intervals of ambiguous words sum to the exact probability of each combination', () => {
+  test('the decided words and the intervals of ambiguous words sum to the exact probability of each combination', () => {
     fc.assert(
       fc.property(arbitrarySheet, (sheet) => {
         const distribution = compileDistribution(sheet);
@@ -376,7 +377,7 @@ function chiSquareP(counts: number[], probabilities: number[], draws: number): n
   return chiSquareSurvival(statistic, cells - 1);
 }
 
-test('the chi-square survival function of the tests agrees with published tables', () => {
+test('the chi-square function of these tests agrees with published tables', () => {
   expect(chiSquareSurvival(3.841459, 1)).toBeCloseTo(0.05, 6);
   expect(chiSquareSurvival(18.307038, 10)).toBeCloseTo(0.05, 6);
   expect(chiSquareSurvival(59.703064, 30)).toBeCloseTo(0.001, 6);
@@ -387,9 +388,9 @@ describe('blocks of outcomes', () => {
   const seedOf = (text: string) => createHash('sha256').update(text).digest();
 
   /**
-   * Draws a million outcomes for each seed. A random seed would fail this test in one of a thousand runs by
-   * chance. The seeds are fixed, so the test either always passes or always fails. The seeds are the first
-   * five numbers and were not selected.
+   * Draws a million outcomes for each seed. With random seeds, this test would fail once in a thousand
+   * executions by chance. The seeds are fixed, so the test either always passes or always fails. The seeds
+   * are the first five numbers and were not selected.
    */
   test.each([1, 2, 3, 4, 5])(
     'draws a million outcomes of double-strike that fit its distribution (seed %d)',
@@ -445,7 +446,7 @@ describe('blocks of outcomes', () => {
     expect(drawBlock(sheet, seed, count)).toEqual(expected);
   });
 
-  test('makes two different blocks from the same task', () => {
+  test('makes different blocks from two executions of the same task', () => {
     const task = { sheet: sheetOf('classic-3-reel'), gameId: 1, fromIndex: 0, count: 100 };
     const [first, second] = [makeBlock(task), makeBlock(task)];
     expect(first.seed).not.toEqual(second.seed);
@@ -455,7 +456,7 @@ describe('blocks of outcomes', () => {
   });
 
   test.each([0, -1, 1.5, MAX_BLOCK_OUTCOMES + 1, Number.NaN])(
-    'refuses to make a block of %d outcomes',
+    'refuses to make a block with %d outcomes',
     (count) => {
       expect(() => makeBlock({ sheet: sheetOf('classic-3-reel'), gameId: 1, fromIndex: 0, count })).toThrow(
         RangeError,
@@ -491,7 +492,7 @@ describe('packing of outcomes', () => {
     );
   });
 
-  test('rejects packed outcomes with half an outcome at the end', () => {
+  test('rejects packed outcomes with an odd number of bytes', () => {
     expect(() => unpackOutcomes(new Uint8Array(3))).toThrow(RangeError);
   });
 });

@@ -13,7 +13,7 @@ function sample(name: string): Body {
   return JSON.parse(readFileSync(new URL(`../par-sheets/${name}.json`, import.meta.url), 'utf8'));
 }
 
-/** Returns the faults of the classic sheet after one or more changes. */
+/** Returns the faults of the sample sheet classic-3-reel after one or more changes. */
 function faultsAfter(change: (body: Body) => void): Fault[] {
   const body = sample('classic-3-reel');
   change(body);
@@ -249,7 +249,7 @@ describe('the list of faults of a PAR sheet', () => {
     });
   });
 
-  test(`reports up to ${FAULTS_MAX} faults of a PAR sheet, and says on the last line if there are more`, () => {
+  test(`reports up to ${FAULTS_MAX} faults of a PAR sheet, and says in the last one if there are more`, () => {
     const faults = faultsAfter((body) => {
       body.symbols = new Array(500).fill(0);
     });
@@ -283,7 +283,7 @@ describe('arbitrary bodies as PAR sheets', () => {
     ]);
   });
 
-  test('judges a PAR sheet with the largest and smallest doubles without failing', () => {
+  test('checks a PAR sheet with the largest and smallest doubles without an exception', () => {
     const paths = pathsAfter((body) => {
       body.combinations[13].payMultiplier = Number.MAX_VALUE;
       body.combinations[12].payMultiplier = Number.MIN_VALUE;

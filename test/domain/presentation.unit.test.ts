@@ -19,7 +19,7 @@ function sheetOf(name: string, changes: object = {}): ParSheet {
   return checked.sheet;
 }
 
-// The file states an RTP that differs from the RTP of its combinations.
+// The RTP that this file states is not the RTP of its combinations.
 const fiveReelWild = () => sheetOf('five-reel-wild', { certifiedRtp: 0.7775 });
 const sheets = () => [
   sheetOf('classic-3-reel'),
@@ -28,7 +28,7 @@ const sheets = () => [
   fiveReelWild(),
 ];
 
-/** Renders the outcomes of a sheet as a partner reads them. */
+/** Renders the outcomes of a PAR sheet and parses them, as a partner does. */
 function responses(sheet: ParSheet) {
   return renderSheet(sheet).combinations.map(({ json }) => JSON.parse(`{${json}}`));
 }
@@ -249,7 +249,7 @@ describe('virtual reel strips', () => {
     expect(Math.min(...gaps)).toBeGreaterThan(2);
   });
 
-  test('lays out a symbol without probability, a reel of one stop and a reel of a million stops', () => {
+  test('lays out reel strips for a symbol without probability, for one stop, and for a million stops', () => {
     const sheet = plainSheet(
       [
         ['A', 'A', 'A'],

@@ -1,6 +1,6 @@
 /**
- * Tests prize tables and pools: exact counts, fair shuffles, commitments that bind everything, and proofs
- * that detect every change.
+ * Tests prize tables and pools: exact numbers of prizes, fair shuffles, commitments that cover everything,
+ * and proofs that detect every change.
  */
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
@@ -34,7 +34,7 @@ const TABLE: PrizeTableUsd = {
   poolSize: 20,
   prizes: [prize(6, 1000, 1), prize(3, 10, 2), prize(3, 7.5, 1, 'Mug'), prize(1, 2.5, 4)],
 };
-/** Returns 32 bytes that differ for each number. */
+/** Returns 32 bytes, which are different for each number. */
 const seedOf = (number: number | string): Buffer => createHash('sha256').update(`seed ${number}`).digest();
 
 const arbitraryTable = fc
@@ -58,13 +58,13 @@ const arbitraryTable = fc
   }));
 
 /**
- * Upper tail of the chi-square distribution by the Wilson–Hilferty approximation and the complementary error
- * function.
+ * Computes the upper tail of the chi-square distribution by the Wilson–Hilferty approximation and the
+ * complementary error function.
  */
 function chiSquareTail(statistic: number, degrees: number): number {
   const z = ((statistic / degrees) ** (1 / 3) - (1 - 2 / (9 * degrees))) / Math.sqrt(2 / (9 * degrees));
   const t = 1 / (1 + 0.3275911 * (Math.abs(z) / Math.SQRT2));
-  // Abramowitz and Stegun, formula 7.1.26, accurate to 1.5e-7.
+  // Formula 7.1.26 of Abramowitz and Stegun, accurate to 1.5e-7.
   const erfc =
     t *
     Math.exp((-z * z) / 2) *
@@ -73,7 +73,7 @@ function chiSquareTail(statistic: number, degrees: number): number {
 }
 
 describe('prize tables of raffles', () => {
-  test('converts a prize table to USD and back exactly', () => {
+  test('converts a prize table from micro-USD to USD and back exactly', () => {
     fc.assert(
       fc.property(arbitraryTable, (table) => {
         expect(readPrizeTable(JSON.parse(prizeTableText(prizeTableUsd(table))))).toEqual(table);
@@ -115,7 +115,7 @@ describe('prize tables of raffles', () => {
     );
   });
 
-  test('presents raffle prizes as the contract says (docs/contract.md §9.3)', () => {
+  test('renders raffle prizes as the contract says (docs/contract.md §9.3)', () => {
     const rendered = renderPrizeTable(readPrizeTable(TABLE));
     const shown = rendered.combinations.map(({ json }) => JSON.parse(`{${json}}`));
     expect(rendered.wagerMicros).toBe(2_500_000);
@@ -155,7 +155,7 @@ describe('pools of raffle tickets', () => {
     expect(countFault(TABLE, order.subarray(1))).toMatch(/has 19 tickets/);
   });
 
-  test('puts each raffle prize in each place equally often: 2,000 pools, p > 0.001 for each tier', () => {
+  test('puts each raffle prize at each position equally often: 2,000 pools, p > 0.001 for each tier', () => {
     const pools = 2000;
     const tiers = [0, ...TABLE.prizes.map(({ prizeTier }) => prizeTier)];
     const found = new Map<number, Float64Array>();
@@ -171,7 +171,7 @@ describe('pools of raffle tickets', () => {
     for (const [tier, places] of found) {
       const tickets = places.reduce((sum, count) => sum + count, 0);
       const expected = tickets / TABLE.poolSize;
-      // Each pool draws without replacement, so the variance of the count in a place is smaller by this
+      // Each pool draws without replacement, so the variance of the count at a position is smaller by this
       // factor.
       const share = tickets / pools / TABLE.poolSize;
       const factor = ((1 - share) * TABLE.poolSize) / (TABLE.poolSize - 1);
@@ -202,7 +202,8 @@ describe('pools of raffle tickets', () => {
       const a = shufflePool(table, seedOf(`a ${pool}`));
       const b = shufflePool(table, seedOf(`b ${pool}`));
       const both = a.reduce((sum, code, place) => sum + code * b[place]!, 0);
-      // For independent pools this value is normal with mean 0 and standard deviation 1.
+      // For independent pools, the correlation has a normal distribution with mean 0 and standard deviation
+      // 1.
       return (both - size / 4) / Math.sqrt((size * size) / 16 / (size - 1));
     });
     const mean = correlations.reduce((sum, z) => sum + z, 0) / 50;
@@ -284,7 +285,7 @@ describe('proofs of raffle pools', () => {
     expect(poolFaults(change(revealed()))).not.toEqual([]);
   });
 
-  test('the proof of a raffle pool fails for a committed order that its seed does not give', () => {
+  test('the proof of a raffle pool fails for a committed order that does not follow from its seed', () => {
     const pool = revealed();
     const order = Buffer.from(shufflePool(TABLE, seedOf('mine')).buffer);
     const seed = Buffer.from(pool.reveal.seed, 'hex');

@@ -1,4 +1,4 @@
-/** Tests docs/raffles.md with code that follows the document and shares none with the service. */
+/** Tests docs/raffles.md with code that follows this document and uses no code of the service. */
 import { createCipheriv, createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,7 +18,7 @@ const pool = JSON.parse(/```json\n(.*?)```/s.exec(document)![1]!) as {
 const { seed, nonce } = pool.reveal;
 const sha256 = (bytes: string | Buffer) => createHash('sha256').update(bytes).digest();
 
-test('the worked example of the raffle document is exactly what its rules give', () => {
+test('the worked example in docs/raffles.md is exactly the result of the rules there', () => {
   const counts = pool.prizes.map(({ count }) => count);
   const winning = counts.reduce((sum, count) => sum + count, 0);
   const tickets = counts.flatMap((count, place) => Array<number>(count).fill(place + 1));
@@ -69,7 +69,7 @@ test('the worked example of the raffle document is exactly what its rules give',
   expect(sha256(sealed).toString('hex')).toBe(pool.poolCommitment);
 });
 
-test('the verifier proves the worked example of the raffle document, and detects every changed digit', () => {
+test('the verifier proves the worked example in docs/raffles.md, and detects every changed digit', () => {
   expect(verifyPool(pool, pool.poolCommitment).faults).toEqual([]);
   const text = JSON.stringify(pool);
   let changed = 0;

@@ -46,7 +46,7 @@ test('finds every request id of a run, and its filter accepts all of these and f
   expect(wrong).toBeLessThan(count / 500);
 });
 
-test('a folded filter still accepts every request id of its run, and accepts more others with each fold', async () => {
+test('a folded filter still accepts every request id of its run, but more false ones with each fold', async () => {
   const own = Array.from({ length: 3000 }, (_, i) => hashOf(`own-${i}`));
   const others = Array.from({ length: 2000 }, (_, i) => hashOf(`other-${i}`));
   const { filter } = await runOf(own.map((hash, i) => [hash, BigInt(i + 1)] as const));

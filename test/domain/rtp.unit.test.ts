@@ -1,4 +1,7 @@
-/** Tests the judgement of returns against an independent computation and over thousands of simulated days. */
+/**
+ * Tests how the returns of games are judged, against an independent computation and over thousands of
+ * simulated days.
+ */
 import { describe, expect, test } from 'vitest';
 import {
   halfUp,
@@ -19,7 +22,7 @@ const sheetOf = (prizes: readonly Prize[]): Sheet =>
     combinations: prizes.map(([payMultiplier, comboProbability]) => ({ payMultiplier, comboProbability })),
   }) as unknown as Sheet;
 
-/** Generates the same random numbers on every run (mulberry32). */
+/** Generator of random numbers that gives the same numbers at every execution (mulberry32). */
 function random(seed: number): () => number {
   let state = seed;
   return () => {
@@ -61,7 +64,7 @@ function centralMoments({ combinations }: Sheet) {
   return { mean, sigma, skewness: central(3, mean) / sigma ** 3 };
 }
 
-/** Returns the total payout of that many spins of a sheet, in thousandths of the wager. */
+/** Returns the total payout of a number of spins of a sheet, in thousandths of the wager. */
 function sampler(prizes: readonly Prize[], next: () => number): (spins: number) => number {
   const places = 4096;
   const table = new Float64Array(places);
@@ -111,21 +114,21 @@ describe('moments and confidence bands of a PAR sheet', () => {
     expect([halfUp(z!, 4), state]).toEqual([0.9983, 'WITHIN']);
   });
 
-  test('judges a PAR sheet that always pays the same by that one value', () => {
+  test('reports any higher return as ALERT for a PAR sheet that always pays the same', () => {
     const moments = sheetMoments(sheetOf([[0.5, 1]]));
     expect(moments).toMatchObject({ mean: 0.5, sigma: 0, skewness: 0 });
     expect(judge(10, 5000, moments)).toEqual({ z: null, nats: null, state: 'WITHIN' });
     expect(judge(10, 5001, moments)).toEqual({ z: null, nats: null, state: 'ALERT' });
   });
 
-  test('does not judge the return of a game without spins, or of a game that is no slot', () => {
+  test('does not judge the return of a game without spins, or of a game that is not a slot', () => {
     const nothing = { z: null, nats: null, state: 'NOT_JUDGED' };
     expect(judge(0, 0, sheetMoments(SHEETS[0]!))).toEqual(nothing);
     expect(judgeRtp({ spins: 1n, wageredMicros: 1n, paidMicros: 1n }, undefined)).toEqual(nothing);
   });
 });
 
-// Probabilities are whole multiples of 1/4096, so the sampling table is exact.
+// Probabilities are whole multiples of 1/4096, so a table of 4,096 elements is enough to draw exactly.
 const HONEST: Prize[] = [
   [0, 2816 / 4096],
   [2, 1024 / 4096],
@@ -143,7 +146,7 @@ describe('judgement of returns over simulated days', () => {
       const { state } = judge(spins, pay(spins), MOMENTS);
       states.set(state, (states.get(state) ?? 0) + 1);
     }
-    // The tolerances are four standard deviations of such a count.
+    // The tolerances are four standard deviations of the number of such days.
     expect(Math.abs(states.get('REVIEW')! / days - 0.01)).toBeLessThan(0.004);
     expect(Math.abs(states.get('WATCH')! / days - 0.04)).toBeLessThan(0.008);
     expect([...states.keys()].sort()).toEqual(['REVIEW', 'WATCH', 'WITHIN']);
@@ -154,7 +157,7 @@ describe('judgement of returns over simulated days', () => {
     const skewed: Prize[] = [HONEST[0]!, HONEST[1]!, [5.13, HONEST[2]![1]]];
     const shift = sheetMoments(sheetOf(skewed)).mean - MOMENTS.mean;
     expect(shift / MOMENTS.mean).toBeCloseTo(0.01, 9);
-    // 95 of 100 runs are found, because the mean lies 1.645 standard deviations beyond q₉₉.
+    // 95 of 100 simulations find the fault, because the mean lies 1.645 standard deviations beyond q₉₉.
     const spins = Math.ceil((((2.5758 + 1.6449) * MOMENTS.sigma) / shift) ** 2);
     const pay = sampler(skewed, random(2));
     const runs = 40;

@@ -28,7 +28,7 @@ test('refuses to open a sealed secret with any byte changed', () => {
   }
 });
 
-test('keeps secrets in plain text without a key, and reads those of earlier versions', () => {
+test('stores secrets in plain text if there is no key, and reads plain secrets of earlier versions', () => {
   expect(new SecretBox([]).seal(SECRET)).toBe(SECRET);
   expect(new SecretBox([a]).open(SECRET)).toBe(SECRET);
   expect(() => new SecretBox(['dG9vIHNob3J0'])).toThrow(RangeError);

@@ -44,18 +44,18 @@ describe('the return in a settlement report', () => {
     [10n ** 15n, 999_999_499_999_999n, 0.999999],
     [10n ** 15n, 999_999_500_000_000n, 1],
     [1n, 10n ** 15n, 1e15],
-  ])('rounds the return of %s wagered and %s paid half up to 6 decimals', (wagered, paid, rtp) => {
+  ])('rounds the return for wagers of %s and payouts of %s half up to 6 decimals', (wagered, paid, rtp) => {
     expect(rtpOf(wagered, paid)).toBe(rtp);
   });
 
-  test('reports no return if nothing was wagered, and the return of a raffle pool from its prizes', () => {
+  test('a settlement report has no return if nothing was wagered, and the return of the whole pool for a raffle', () => {
     expect(rtpOf(0n, 0n)).toBeNull();
     const prize = { prizeName: 'Car', prizeTier: 6, valueMicros: 10 ** 15, count: 1_000_000 };
     expect(poolRtp({ ticketPriceMicros: 1_000_000, poolSize: 1_000_000, prizes: [prize] })).toBe(1e9);
   });
 });
 
-test('accepts only days that exist in the calendar', () => {
+test('accepts only settlement days that exist in the calendar', () => {
   for (const day of ['2024-02-29', '2000-02-29', '0001-01-01', '9999-12-31', '2026-11-21']) {
     expect(isDay(day), day).toBe(true);
   }

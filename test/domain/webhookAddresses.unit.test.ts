@@ -1,5 +1,6 @@
 /**
- * Tests where webhooks may go: no URL and no answer of a name server may lead to this machine or its network.
+ * Tests which URLs webhooks may have: no URL and no response of a name server may lead to this machine or its
+ * network.
  */
 import { describe, expect, test } from 'vitest';
 import { isPublicAddress, judgeUrl } from '../../src/domain/webhookUrl.js';
@@ -37,7 +38,7 @@ describe('URLs of webhooks', () => {
   });
 });
 
-/** Returns the hosts of a list of URLs that are IP addresses. */
+/** Returns the hosts in a list of URLs that are IP addresses. */
 const addressesOf = (urls: readonly string[]): string[] =>
   urls.map((url) => new URL(url).hostname.replace(/^\[|\]$/g, '')).filter((host) => /^[\d.]+$|:/.test(host));
 

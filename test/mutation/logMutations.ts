@@ -1,15 +1,14 @@
-/** Faults of the public log, each with the test that finds it. */
+/** Deliberate faults of the public log, each with the test that must find it. */
 import { type Fault, source } from './mutant.js';
 import type { SuiteTest } from './suiteCopy.js';
 
 const test = (file: string, title: string): SuiteTest => ({ file: `test/${file}.test.ts`, test: title });
 
-const HELD_BACK =
-  'reads of the public log loads no block before a published checkpoint covers it, and then deals it';
+const HELD_BACK = 'reads of the public log deals a block only once a published checkpoint covers it';
 const ONCE =
-  'reads of the public log logs each block and void of a game once, and identifies them to a holder of the key of that game';
+  'reads of the public log logs each block and void of a game once, and holders of its label key can identify them';
 const PROVEN =
-  'proofs of dealt outcomes proves a slot spin with its PAR sheet and answer, and that its block was logged before it was dealt';
+  'proofs of dealt outcomes proves a slot spin with its PAR sheet and response, and that its block was logged before it was dealt';
 const TAKEN_OVER = test(
   'publicLog/log/covered',
   'a worker loads blocks that a killed worker had leased, or opens its raffle, only behind a checkpoint',
@@ -102,7 +101,7 @@ export const LOG_MUTATIONS: readonly { name: string; faults: readonly Fault[]; f
     faults: [source('publicLog/log/forkEvidence', 'if (size > ours)', 'if (size > ours * 1e9)')],
     foundBy: test(
       'publicLog/log/restored',
-      'detecting a restore of Postgres to an older state detects a restore of Postgres by the note in Redis, but not after Redis was emptied as well',
+      'detecting a restore of Postgres to an older state detects a restore of Postgres by the note in Redis, unless Redis was emptied as well',
     ),
   },
   {
@@ -118,7 +117,7 @@ export const LOG_MUTATIONS: readonly { name: string; faults: readonly Fault[]; f
     ],
     foundBy: test(
       'publicLog/log/restored',
-      'a note of another tree halts the log permanently while a worker runs, but covered outcomes are dealt',
+      'a note of another tree halts the log permanently while a worker runs, but logged blocks are dealt',
     ),
   },
   {
@@ -132,7 +131,7 @@ export const LOG_MUTATIONS: readonly { name: string; faults: readonly Fault[]; f
     ],
     foundBy: test(
       'publicLog/log/log',
-      "reads of the public log shows no part of the log's tree that is not published",
+      "reads of the public log serves no part of the log's tree that is not published",
     ),
   },
 ];

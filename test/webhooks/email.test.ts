@@ -1,6 +1,6 @@
 /**
- * Tests e-mails sent from the outbox to a real SMTP server: one for each cause, kept while the server is
- * down, and marked unsent without a server.
+ * Tests e-mails sent from the outbox to a real SMTP server: one for each cause, stored while the server is
+ * down, and marked as unsent if there is no server.
  */
 import type { AddressInfo } from 'node:net';
 import postgres from 'postgres';
@@ -38,8 +38,8 @@ afterEach(async () => {
 });
 
 /**
- * Starts a mail server that keeps the mails it accepts. @param refuse the number of mails that it refuses
- * first
+ * Starts a mail server that stores the mails it accepts.
+ * @param refuse number of mails that it refuses first
  */
 async function mailServer(refuse = 0, port = 0): Promise<{ url: string; mails: Mail[] }> {
   const mails: Mail[] = [];
@@ -135,7 +135,7 @@ test("e-mails expiring keys to the partner's contact and overdue settlements to 
 
   const today = new Date().toISOString().slice(0, 10);
   const overdue = () => noticeOverdueSettlement(sql, today, 'operator@spindle.example', new Date());
-  // The check for reports of a coming day must be repeatable.
+  // The check for missing reports of a future day must be repeatable.
   await books`UPDATE partners SET created_at = created_at - interval '2 days'`;
   expect([await overdue(), await overdue()]).toEqual([1, 0]);
   await until(() => mails.length === 2, 'the operator is told');
@@ -160,7 +160,7 @@ test('gives up an e-mail after five refusals by the mail server, and an operator
   await until(() => mails.length === 1, 'it is sent');
 });
 
-test('keeps an e-mail as unsent and counts it if SMTP_URL is not set', async () => {
+test('stores an e-mail as unsent and counts it if SMTP_URL is not set', async () => {
   const service = await startService(stores, constants({ apiNoticeDays: 0 }));
   onTestFinished(() => service.stop());
   const { partnerId } = await service.newPartner({ contactEmail: 'one@partner.example' });
@@ -178,7 +178,7 @@ test('keeps an e-mail as unsent and counts it if SMTP_URL is not set', async () 
   const data = { keyId: 1, name: null, expiresAt: sunsetAt, daysLeft: 1 };
   const event = { event: 'api_key.expiring', partnerId, createdAt: new Date(), data } as const;
   expect(await sql.begin((tx) => recordEvents(tx, [event]))).toBe(0);
-  // An unsent e-mail is kept exactly as long as a sent one.
+  // An unsent e-mail is stored exactly as long as a sent one.
   for (const [age, kept] of [
     ['29 days', ['unsent']],
     ['31 days', []],

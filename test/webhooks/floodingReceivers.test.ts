@@ -1,6 +1,6 @@
 /**
- * Tests servers that stream without end: the connection is cut after about 64 KB with an outcome of the
- * attempt, whatever is streamed.
+ * Tests servers that stream data without end. The connection must be cut after about 64 KB and the attempt
+ * must get an outcome, whatever is streamed.
  */
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
@@ -10,11 +10,13 @@ import { nameServers } from '../../src/webhooks/allowedAddresses.js';
 import { Sender } from '../../src/webhooks/sender.js';
 
 /**
- * Upper bound of the bytes sent: the socket buffers of both sides hold more than was read, and more than one
+ * Maximum number of bytes sent. The socket buffers of both sides hold more than was read, and more than one
  * chunk.
  */
 const SENT_MAX = 16 * 1024 * 1024;
-/** Time limit in ms that is longer than the test, so only the cut can end an attempt. */
+/**
+ * Time limit of an attempt, in ms. It is longer than the test, so only the limit of bytes can end an attempt.
+ */
 const NEVER_MS = 600_000;
 
 const FLOODS: readonly (readonly [name: string, begin: string, piece: string])[] = [
@@ -34,8 +36,8 @@ const FLOODS: readonly (readonly [name: string, begin: string, piece: string])[]
 ];
 
 /**
- * Starts a server that answers each connection with a beginning, and then repeats a piece as fast as the
- * client reads.
+ * Starts a server that answers each connection with a first text, and then repeats a second text as fast as
+ * the client reads.
  */
 async function floodingServer(
   begin: string,
@@ -85,7 +87,8 @@ test.each(FLOODS)('cuts off a webhook receiver that streams %s', async (name, be
   const outcome = await sender.send(due).outcome;
   await ended;
   expect(sent()).toBeLessThan(SENT_MAX);
-  // An answer with an overlong body counts as delivered, but an answer that never becomes complete does not.
+  // A response with an overlong body counts as a delivery, but a response that never becomes complete does
+  // not.
   expect(outcome?.isDelivered).toBe(name === 'a body');
 });
 

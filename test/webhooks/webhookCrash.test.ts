@@ -27,7 +27,7 @@ test('delivers every webhook event after the service was killed in the middle of
   let isSlow = true;
   let held = 0;
   const to = await startReceiver((request, response) => {
-    // Some of the first attempts get no answer before the service is dead.
+    // Some of the first attempts get no response before the service is dead.
     const isHeld = isSlow && Number.parseInt(request.event.id.slice(-1), 16) < 12;
     if (isHeld) held++;
     else response.writeHead(200).end();
@@ -51,7 +51,7 @@ test('delivers every webhook event after the service was killed in the middle of
   };
   await Promise.all(Array.from({ length: 80 }, spin));
   await until(() => held === 4, 'four deliveries are under way, and get no answer');
-  // The last spins are answered just before the kill, so they may not be in Postgres yet.
+  // The last spins are acknowledged just before the kill, so they may not be in Postgres yet.
   await Promise.all(Array.from({ length: 20 }, spin));
   expect(await service.end('SIGKILL')).toBe('SIGKILL');
   service = await begin();
@@ -82,8 +82,8 @@ test('delivers every webhook event after the service was killed in the middle of
     const { payoutUsd } = request.event.data;
     expect(won.get(String(request.event.data.spinId))?.payoutUsd ?? payoutUsd).toBe(payoutUsd);
   }
-  // Attempts that were under way at the kill are repeated with the same attempt number, because their outcome
-  // is unknown.
+  // Attempts in progress at the kill are repeated with the same attempt number, because their outcome is
+  // unknown.
   const again = to.received.filter((request, i) => isRepetition(request, to.received.slice(0, i)));
   expect(again.length).toBeGreaterThanOrEqual(4);
   const rows = await books`SELECT 1 FROM deliveries WHERE webhook_id = ${id}`;

@@ -74,7 +74,7 @@ async function listener(settings: Record<string, unknown> = {}, events = EVENTS)
 }
 
 /**
- * Counts the recorded events of a partner that a webhook can subscribe to. Changes of a game's status are in
+ * Counts the recorded events of a partner to which a webhook can subscribe. Changes of a game's status are in
  * the feed only.
  */
 async function recorded(partnerId: number): Promise<number> {
@@ -83,7 +83,9 @@ async function recorded(partnerId: number): Promise<number> {
   return Number(row!.count);
 }
 
-/** Waits until the ledger has this many spins of a partner. Their events are recorded by then. */
+/**
+ * Waits until the ledger has a number of spins of a partner. The events of these spins are recorded by then.
+ */
 async function booked(partnerId: number, spins: number): Promise<void> {
   await until(async () => {
     const [row] = await books<{ count: string }[]>`
@@ -169,7 +171,7 @@ describe('the event spin.large_win', () => {
     expect(spin.body).toMatchObject({ createdAt: event.createdAt, gameId });
   });
 
-  test('follows a change of the threshold for spin.large_win', async () => {
+  test('uses a changed threshold for later events spin.large_win', async () => {
     const partner = await listener({ largeWinThresholdUsd: 1e6 });
     const gameId = await client.newGame(partner.key, parSheet('classic-3-reel'));
     await spins(partner, gameId, 50);
@@ -182,13 +184,13 @@ describe('the event spin.large_win', () => {
     expect(await recorded(partner.partnerId)).toBe(wins);
   });
 
-  test('records spin.large_win in small transactions, however many spins wait, because each webhook gets a row', async () => {
+  test('records spin.large_win in small transactions however many spins wait, because each webhook adds a row', async () => {
     const partner = await listener({ largeWinThresholdUsd: 0, spinRateLimit: 100_000 });
     const { partnerId } = partner;
     const gameId = await client.newGame(partner.key, parSheet('classic-3-reel'));
     const count = 1200;
     const made = await books.begin(async (tx) => {
-      // The lock stops the ledger flush meanwhile.
+      // The lock stops the flush of the ledger meanwhile.
       await tx`LOCK TABLE game_days IN SHARE MODE`;
       return spins(partner, gameId, count);
     });
@@ -256,7 +258,7 @@ describe('the event block.low_reserve', () => {
         SELECT is_low FROM block_reserves WHERE game_id = ${gameId}`;
       return row?.is_low === false;
     }, 'the game has its reserve');
-    // The lock stops commits and therefore the making of blocks, while two of the three blocks are dealt.
+    // The lock stops commits, and so no new block is made while two of the three blocks are dealt.
     const lock = await books.reserve();
     await lock`BEGIN`;
     await lock`LOCK TABLE game_days IN SHARE MODE`;
@@ -287,8 +289,8 @@ describe('the event block.low_reserve', () => {
     const gameId = await client.newGame(partner.key, parSheet('classic-3-reel'));
     const [{ cell } = { cell: 0 }] = await books<{ cell: number }[]>`
       SELECT cell FROM partners WHERE partner_id = ${partner.partnerId}`;
-    // The test owns the cell, because on a machine that pauses for seconds a worker's lease would lapse and
-    // the next owner would record the reserve.
+    // The test owns the cell. On a slow machine a worker's lease could expire, and the next owner would
+    // record the fall of the reserve.
     await books`UPDATE cells SET owner = 'test', fence = fence + 1, lease_until = 'infinity' WHERE cell = ${cell}`;
     await books`DELETE FROM block_reserves WHERE game_id = ${gameId}`;
     const lease = (await cellLeases(sql)).find((candidate) => candidate.cell === cell)!;
@@ -310,7 +312,7 @@ describe('the event block.low_reserve', () => {
 });
 
 describe('the event api_key.expiring', () => {
-  /** Issues a key that expires after this many days. */
+  /** Issues a key that expires after a number of days. */
   async function keyFor(partner: TestPartner, days: number): Promise<{ keyId: number; expiresMs: number }> {
     const expiresAt = new Date(Date.now() + days * DAY_MS).toISOString();
     const issued = await client.operator<{ keyId: number }>('POST', `/partners/${partner.partnerId}/keys`, {
@@ -320,8 +322,8 @@ describe('the event api_key.expiring', () => {
     return { keyId: issued.body.keyId, expiresMs: Date.parse(expiresAt) };
   }
   /**
-   * Runs the expiry check of a worker as of this many days before the key expires. Returns the number of new
-   * events.
+   * Runs the expiry check of a worker with a clock that shows this number of days before the key expires.
+   * Returns the number of new events.
    */
   async function look(
     partner: TestPartner,
@@ -366,10 +368,10 @@ describe('the event api_key.expiring', () => {
     expect(await look(partner, expiresMs, 0.1)).toBe(0);
   });
 
-  test('sends api_key.expiring late and with the current number of days if no worker checked in time', async () => {
+  test('sends a late api_key.expiring with the current number of days if no worker checked in time', async () => {
     const partner = await listener();
     const { expiresMs } = await keyFor(partner, 60);
-    // The reminder for 30 days has also been missed, but its statement would no longer be true.
+    // The notice for 30 days was also missed, but its text would no longer be true.
     expect(await look(partner, expiresMs, 6)).toBe(1);
     await until(() => partner.received.length === 1, 'the partner is told');
     expect(partner.data('api_key.expiring')).toMatchObject([{ daysLeft: 7 }]);
@@ -400,7 +402,7 @@ describe('the event api_key.expiring', () => {
 });
 
 describe('the event settlement.report_ready', () => {
-  test('sends settlement.report_ready for each report of a past day and for each revision', async () => {
+  test('sends settlement.report_ready for each report of a past day and for each later revision', async () => {
     const partner = await listener();
     await client.newGame(partner.key, parSheet('classic-3-reel'));
     await books`
@@ -453,7 +455,7 @@ describe('webhook events of any kind', () => {
       },
     }) as const;
 
-  test('records a webhook event in the transaction of its cause, or not at all', async () => {
+  test('records a webhook event in the transaction of its cause, or not at all if that transaction fails', async () => {
     const partner = await listener();
     const undone = sql.begin(async (tx) => {
       expect(await recordEvents(tx, [report(partner.partnerId)])).toBe(1);

@@ -1,6 +1,6 @@
 /**
- * Tests that the service can't be used to flood a host: attempts are limited for each host, and the history
- * is bounded.
+ * Tests that the service can't be used to flood a host: attempts are limited for each host, and the delivery
+ * history is bounded.
  */
 import { randomBytes } from 'node:crypto';
 import postgres from 'postgres';
@@ -15,9 +15,9 @@ import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
 const PER_HOST = 8;
-/** One partner may use half of the attempts to a host. */
+/** Limit of one partner: half of the attempts to a host. */
 const PER_PARTNER = 4;
-/** Half of the attempts of a minute may start at once. */
+/** Number of attempts that may start at once: half of the attempts of a minute. */
 const AT_ONCE = 4;
 /** Host names that all resolve to the receiver. The service treats each as a separate host. */
 const names = ['one.test', 'two.test', 'three.test', 'other.test'];
@@ -47,7 +47,7 @@ async function receiver(reply?: Reply): Promise<Receiver> {
   return started;
 }
 
-/** Creates a webhook of a new partner that leads to the receiver under a host name. */
+/** Creates a webhook of a new partner, with a host name that leads to the receiver. */
 async function webhookOf(
   target: Receiver,
   host: string,
@@ -90,10 +90,10 @@ test('limits webhook attempts to a host in a minute over all webhooks and partne
   await until(() => flooded.received.length > before, 'the next minute has attempts of its own');
 });
 
-/** Number of failures after which the pause following one more failure has its maximum of a minute. */
+/** Number of failures after which one more failure causes the maximum pause of a minute. */
 const FAILURES = 60;
 
-test('sends one attempt at a time to a failing webhook, all once it answers, and never delays its neighbours', async () => {
+test('sends one attempt at a time to a failing webhook until it answers, and never delays other webhooks', async () => {
   let status = 500;
   const failing = await receiver((_request, response) => void response.writeHead(status).end());
   const webhook = await webhookOf(failing, names[1]!);
@@ -113,7 +113,7 @@ test('sends one attempt at a time to a failing webhook, all once it answers, and
   const [listed] = (
     await service.partner<{ webhooks: { health: { restsUntil: string } }[] }>('GET', '/webhooks', webhook.key)
   ).body.webhooks;
-  // The list shows when the pause of the waiting delivery ends.
+  // The list of deliveries has the end of the pause as the time of the waiting delivery.
   const { body } = await service.partner<{ deliveries: { attempts: number; nextAttemptAt: string }[] }>(
     'GET',
     `/webhooks/${webhook.id}/deliveries`,
@@ -169,11 +169,11 @@ test('removes deliveries and events the configured number of days after they end
   expect(await removeEndedDeliveries(sql, 30)).toBeGreaterThanOrEqual(3);
   expect(await left()).toBe(0);
   expect(await books`SELECT 1 FROM events WHERE event_id = ${oldId}`).toHaveLength(0);
-  // The id of this event is from today, so the event is kept.
+  // The id of this event has today's time, so the event is kept.
   expect(await books`SELECT 1 FROM events WHERE event_id = ${old!.event_id as string}`).toHaveLength(1);
 });
 
-test('lists at most the newest 10,000 deliveries of a webhook, and counts no further', async () => {
+test('lists the newest 10,000 deliveries of a webhook at most, and reports this number if there are more', async () => {
   const target = await receiver();
   const webhook = await webhookOf(target, names[2]!);
   await books`UPDATE webhooks SET deleted_at = now() WHERE webhook_id = ${webhook.id}`;

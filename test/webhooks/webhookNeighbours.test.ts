@@ -16,9 +16,9 @@ const refuse: Reply = (_request, response) => void response.writeHead(500).end()
 
 interface Neighbourhood {
   readonly sql: Sql;
-  /** Stops the service, so that nothing more is delivered. */
+  /** Stops the service, so that it delivers nothing more. */
   stop(): Promise<void>;
-  /** Registers another webhook of the same partner on the same host, at a port of its own. */
+  /** Registers another webhook of the same partner on the same host, at another port. */
   move(reply?: Reply): Promise<Receiver & { happen(count: number): Promise<void> }>;
 }
 
@@ -62,35 +62,35 @@ async function neighbourhood(changed: Partial<Constants>): Promise<Neighbourhood
   };
 }
 
-test('a live webhook gets its delivery before three dead ones on its host have two more turns each', async () => {
+test('a live webhook gets its delivery before three failing ones on its host get two more turns each', async () => {
   const { move, sql } = await neighbourhood({});
   const dead = [await move(refuse), await move(refuse), await move(refuse)];
   const live = await move();
   const toDead = (): number => dead.reduce((sum, { received }) => sum + received.length, 0);
-  // The dead webhooks get far more events than they can send while they fail, so their remaining deliveries
-  // are due before those of the live webhook.
+  // The failing webhooks get far more events than they can send while they fail, so their remaining
+  // deliveries are due before those of the live webhook.
   for (const { happen } of dead) await happen(4 * FAILURES);
   await until(() => toDead() >= FAILURES, 'they fail');
   for (const count of [1, 2, 3]) {
     await live.happen(1);
-    // The event may wait for some time before this process hears of its commit.
+    // The event may wait for some time before this process is notified of its commit.
     const committedMs = performance.now();
     await until(() => live.received.length === count, 'the live one gets its delivery');
     const inBetween = dead
       .flatMap(({ received }) => received)
       .filter(({ atMs }) => atMs > committedMs && atMs < live.received[count - 1]!.atMs).length;
-    // In the first round the dead webhooks may still fail quickly, up to the limit of each.
+    // In the first round the failing webhooks may still fail quickly, up to the limit of each webhook.
     if (count > 1) expect(inBetween).toBeLessThanOrEqual(2 * dead.length);
     await until(() => dead.every(({ received }) => received.length >= FAILURES), 'each rests');
   }
   expect(toDead()).toBeLessThan(2 * dead.length * FAILURES);
-  // The live webhook gets its delivery however long the dead webhooks pause.
+  // The live webhook must get its delivery however long the failing webhooks pause.
   await sql`UPDATE webhook_endpoints SET not_before = now() + interval '1 hour' WHERE failures >= ${FAILURES}`;
   await live.happen(1);
   await until(() => live.received.length === 4, 'the live one gets another delivery');
 });
 
-test("gives a partner's last attempt on a host to a webhook that has not failed, even if others wait longer", async () => {
+test("gives a partner's last attempt to a host to a webhook that never failed, even if failing ones wait longer", async () => {
   const { move, sql, stop } = await neighbourhood({});
   const [failing, quiet] = [await move(), await move()];
   await stop();
@@ -103,15 +103,15 @@ test("gives a partner's last attempt on a host to a webhook that has not failed,
     UPDATE deliveries SET next_attempt_at = now() - interval '1 hour' WHERE webhook_id = ${first!.webhook_id}`;
   await sql`
     INSERT INTO webhook_endpoints (webhook_id, minute, attempts, failures) VALUES (${first!.webhook_id}, 0, 0, 1)`;
-  // The partner's half of the host's limit is one attempt a minute.
+  // The partner may use half of the host's limit, which is one attempt a minute here.
   const limits = { perWebhook: 4, perHost: 2, room: 4, leaseMs: 60_000 };
   const claimed = await claimDue(sql, new Map(), { webhooks: [], only: false }, limits);
   expect(claimed.map(({ webhookId }) => webhookId)).toEqual([second!.webhook_id]);
 });
 
-test('a webhook that uses all attempts to its host leaves the next turn to one that had none', async () => {
-  // One partner gets half of a minute's attempts, and half of these at once: 30 attempts, and then one every
-  // two seconds.
+test('a webhook that used all attempts to its host leaves the next turn to a webhook that had none', async () => {
+  // One partner may use half of a minute's attempts, and half of its share at once: 30 attempts, and then one
+  // every two seconds.
   const { move } = await neighbourhood({ webhookHostAttemptsMax: 120 });
   const [busy, quiet] = [await move(), await move()];
   await busy.happen(500);

@@ -76,8 +76,8 @@ describe('code in the webhook documentation', () => {
   });
 
   /**
-   * Inputs for each program, one correct and others with one fault each, with the expected results of both
-   * checks.
+   * Inputs for each program, one correct and the others with one fault each, with the expected results of
+   * both signature checks.
    */
   const cases = () => {
     const { headers, bytes } = delivery;
@@ -203,7 +203,7 @@ echo json_encode($answers);`,
   for (const { language, runtime, files, command } of LANGUAGES) {
     const isThere = spawnSync(runtime[0]!, runtime.slice(1)).status === 0;
     test.skipIf(!isThere)(
-      `the documented ${language} code accepts a real delivery and no other${isThere ? '' : ` (skipped: no ${runtime[0]} here)`}`,
+      `the documented ${language} code accepts a real delivery and no faulty one${isThere ? '' : ` (skipped: no ${runtime[0]} here)`}`,
       async () => {
         for (const [name, content] of files)
           await writeFile(join(folder, name), content || snippet(language));
@@ -219,7 +219,7 @@ echo json_encode($answers);`,
 
 describe('packages named in the webhook documentation', () => {
   test.each(['standardwebhooks', 'svix'])(
-    'the package %s accepts a real webhook delivery and no other',
+    'the package %s accepts a real webhook delivery and no faulty one',
     async (name) => {
       const page = readFileSync(join(ROOT, 'docs', 'webhooks.md'), 'utf8');
       const shown = new RegExp(`\`\`\`js ${name}\n([\\s\\S]*?)\`\`\``).exec(page)![1]!;
@@ -268,7 +268,7 @@ describe('the command spindle webhooks resend', () => {
       await client.operator<{ entries: Record<string, unknown>[] }>('GET', '/audit-log?limit=100')
     ).body.entries.filter(({ action }) => String(action).startsWith('delivery.'));
 
-  test('spindle webhooks resend sends failed deliveries since a time, or one by its id, and continues the count', async () => {
+  test('spindle webhooks resend sends all deliveries that failed since a time, or one by id, for five more attempts', async () => {
     let status = 500;
     const to = await startReceiver((_request, response) => void response.writeHead(status).end());
     onTestFinished(() => to.close());
@@ -301,7 +301,7 @@ describe('the command spindle webhooks resend', () => {
     status = 200;
     const [first] = await rows();
     expect(first).toMatchObject({ maxAttempts: 10 });
-    // This call uses the key that the first start stored in its data folder.
+    // This call uses the operator key that the first start stored in its data folder.
     await writeFile(join(folder, 'operator-api-key'), `${OPERATOR_KEY}\n`);
     const kept = environment({ OPERATOR_API_KEY: undefined });
     expect((await cli(['resend', first!.id], kept)).stdout).toBe(`${first!.id} will be sent again\n`);

@@ -1,6 +1,6 @@
 /**
- * Tests what partners do with their webhooks: change, rotate the secret, test, resend, and read the feed.
- * Also tests deactivation after five days of failures.
+ * Tests how partners manage their webhooks: change, rotate the secret, test, resend, and read the feed. Also
+ * tests the deactivation of a webhook after five days of failures.
  */
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
@@ -61,17 +61,17 @@ const record = (partnerId: number, ...keyIds: number[]): Promise<number> =>
   );
 
 /**
- * Returns whether both the service's own signature and one of the Standard Webhooks signatures were made with
- * a secret, at the time of a given clock.
+ * Returns whether a secret was used both for the service's own signature and for one of the Standard Webhooks
+ * signatures, at the time of a given clock.
  */
 const standardOnly = (request: Received, secret: string): boolean => {
   const { 'webhook-signature': signatures = '' } = request.headers;
-  // The library refuses any time but the current one, so each signature is computed at the time that its
-  // header has.
+  // The library refuses any time but the current one, so this test computes each signature at the time in its
+  // header.
   return signatures.split(' ').some((one) => one === standardOf(request, secret));
 };
 
-test('signs with a rotated webhook secret and its predecessor for 24 hours, and only with the newest two', async () => {
+test('signs with a rotated webhook secret and its predecessor for 24 hours, and never with an older secret', async () => {
   const to = await receiver();
   const { key, partnerId } = await client.newPartner();
   const { id, secret: first } = await register(client, key, to.url(), ['api_key.expiring']);
@@ -121,7 +121,7 @@ test('both the old and the new secret verify every delivery under load in the 24
       await record(partnerId, ...[1, 2, 3, 4, 5].map((i) => made + i));
     }
   })();
-  /** Returns the deliveries of fifty events that are recorded from now on. */
+  /** Returns the deliveries of fifty events that are recorded after the call. */
   const arrived = async (): Promise<Received[]> => {
     const from = made + 5;
     const later = () => to.received.filter(({ event }) => Number(event.data.keyId) > from);
@@ -151,7 +151,7 @@ test('both the old and the new secret verify every delivery under load in the 24
   }
 });
 
-test('changes, tests and resends to a webhook, and sends nothing to an inactive webhook until it is active', async () => {
+test('changes, tests and resends to a webhook, and sends nothing to it while it is inactive', async () => {
   const [one, two] = [await receiver(), await receiver()];
   const { key, partnerId } = await client.newPartner();
   const { id } = await register(client, key, one.url(), ['spin.large_win']);
@@ -185,7 +185,7 @@ test('changes, tests and resends to a webhook, and sends nothing to an inactive 
   expect(await client.partner('POST', path, key)).toMatchObject({ status: 202, body: { resent: 1 } });
   await until(() => two.received.length === 2, 'it arrives again');
   expect(two.received[1]!.event.id).toBe(two.received[0]!.event.id);
-  // Another partner may do none of this.
+  // Another partner may not use any of these operations.
   const other = await client.newPartner();
   for (const [method, wrong, body] of [
     ['POST', path, undefined],
@@ -199,7 +199,7 @@ test('changes, tests and resends to a webhook, and sends nothing to an inactive 
   }
 });
 
-test('reports all faults of a webhook change or test, and changes nothing', async () => {
+test('reports all faults of a request to change or test a webhook, and changes nothing', async () => {
   const to = await receiver();
   const { key } = await client.newPartner();
   const { id } = await register(client, key, to.url());
@@ -255,7 +255,8 @@ test('the event feed neither skips nor repeats an event, in whatever order concu
   await record(partnerId, 2, 3);
   await record(partnerId, 4);
   await read();
-  // An open transaction delays nothing. Its events come after those already read, once it commits.
+  // An open transaction delays no other events. Its own events come after those already read, once it
+  // commits.
   expect(seen).toEqual([2, 3, 4]);
   finish();
   await slow;
@@ -304,7 +305,7 @@ test('the event feed lists events in the order of their commits, not in the orde
   await Promise.all(recorded);
 });
 
-test('the event feed omits test events but can continue after one, and shows numbers with all digits', async () => {
+test('the event feed omits test events, can continue after the id of one, and has numbers with all digits', async () => {
   const to = await receiver();
   const { key, partnerId } = await client.newPartner();
   const { id } = await register(client, key, to.url(), ['settlement.report_ready']);
@@ -329,7 +330,7 @@ test('the event feed omits test events but can continue after one, and shows num
   await until(() => to.received.length === 2, 'the test is delivered like the event');
 });
 
-test('deactivates a webhook after five days of failures and a delivery without attempts left, not earlier', async () => {
+test('deactivates a webhook only after five days of failures and a delivery without attempts left', async () => {
   const { key, partnerId } = await client.newPartner({ contactEmail: 'one@partner.example' });
   const { id } = await register(client, key, 'http://localhost:1/', ['api_key.expiring']);
   await client.partner('PATCH', `/webhooks/${id}`, key, { isActive: false });
@@ -340,8 +341,8 @@ test('deactivates a webhook after five days of failures and a delivery without a
   const startMs = Date.now() - 20 * DAY_MS;
   let deliveries = 0;
   /**
-   * Records the outcome of an attempt this many days after the first attempt. Returns whether the webhook is
-   * still active.
+   * Records the outcome of an attempt a number of days after the first attempt. Returns whether the webhook
+   * is still active.
    */
   const attempt = async (day: number, isDelivered: boolean, isLast = false): Promise<boolean> => {
     const deliveryId = `dlv_${String(++deliveries).padStart(32, '0')}`;
@@ -361,7 +362,7 @@ test('deactivates a webhook after five days of failures and a delivery without a
     );
     return answer.body.webhooks[0]!.health;
   };
-  // There is one failure, and another one five days later. Further attempts follow each of them.
+  // The first failure and another failure five days later are recorded. Further attempts follow each of them.
   expect([await attempt(0, false), await attempt(5.1, false)]).toEqual([true, true]);
   // A successful delivery restarts the five days, and a delivery that ends within them does not deactivate
   // the webhook.

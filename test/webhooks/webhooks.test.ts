@@ -41,7 +41,7 @@ let stores: TestStores;
 let client: Client & { running: { metricsPort: number }; stop(): Promise<void> };
 let sql: Sql;
 let books: postgres.Sql;
-/** Addresses that host names resolve to, if a test sets them. */
+/** Addresses to which host names resolve, if a test sets them. */
 const names = new Map<string, string[]>();
 const resolve: Resolve = async (name) => names.get(name) ?? ['93.184.216.34'];
 
@@ -68,7 +68,7 @@ async function receiver(reply?: Reply, port?: number): Promise<Receiver> {
   return started;
 }
 
-/** Starts a server that accepts no more connections, like a host behind a firewall that drops packets. */
+/** Starts a server that accepts no further connections, like a host behind a firewall that drops packets. */
 async function fullServer(): Promise<{ port: number }> {
   const server = new Worker(
     `const { parentPort } = require('node:worker_threads');
@@ -99,7 +99,7 @@ async function deliveries(key: string, id: number, query = ''): Promise<Delivery
   return answer.body.deliveries;
 }
 
-/** Waits until the only delivery of a webhook has the wanted status. */
+/** Waits until the only delivery of a webhook has the expected status. */
 async function settled(key: string, id: number, status: string): Promise<Delivery> {
   let last: Delivery | undefined;
   await until(async () => {
@@ -126,7 +126,7 @@ const happen = (partnerId: number, count = 1): Promise<number> =>
   );
 
 describe('registration of webhooks', () => {
-  test('shows a webhook secret only at registration, lists all other fields, and deletes a webhook permanently', async () => {
+  test('returns a webhook secret only at registration, lists all other fields, and deletes a webhook permanently', async () => {
     const { key } = await client.newPartner();
     const url = 'https://hooks.example.com/spindle?x=1';
     const made = await client.partner('POST', '/webhooks', key, { url, events: EVENTS });
@@ -178,7 +178,7 @@ describe('registration of webhooks', () => {
     ['each once', ['spin.large_win', 'api_key.expiring', 'spin.large_win'], ['/events/2']],
     ['not nearly right', ['SPIN.LARGE_WIN', 'spin.large_win '], ['/events/0', '/events/1']],
   ])(
-    'requires event types that are %s, and otherwise refuses a webhook with KS-4107',
+    'requires event types that are %s, otherwise refuses the webhook with KS-4107',
     async (_what, events, paths) => {
       const { key } = await client.newPartner();
       const answer = await client.partner('POST', '/webhooks', key, {
@@ -275,7 +275,7 @@ describe('webhook deliveries', () => {
     const elsewhere = await receiver();
     const to = await receiver((_request, response, incoming) => {
       const status = answers[to.received.length - 1]!;
-      // The receiver closes the connection without an answer.
+      // The receiver closes the connection without a response.
       if (status === 100) incoming.socket.destroy();
       else response.writeHead(status, { Location: elsewhere.url('/redirected') }).end();
     });
@@ -335,7 +335,7 @@ describe('webhook deliveries', () => {
     expect(await settled(key, id, 'failed')).toMatchObject({ attempts: 5, responseStatus: null });
   });
 
-  test('reads at most 64 KB of a webhook answer', async () => {
+  test("reads at most 64 KB of a webhook receiver's response", async () => {
     let sent = 0;
     const to = await receiver((_request, response) => {
       response.writeHead(200);
@@ -356,7 +356,7 @@ describe('webhook deliveries', () => {
     await happen(partnerId);
     expect(await settled(key, id, 'delivered')).toMatchObject({ attempts: 1, responseStatus: 200 });
     await until(() => to.connections.open === 0, 'the connection is closed');
-    // The socket buffers of both sides hold additional bytes.
+    // The socket buffers of both sides contain additional bytes.
     expect(sent).toBeLessThan(20e6);
   });
 
@@ -377,7 +377,7 @@ describe('webhook deliveries', () => {
       const rows = await deliveries(key, kept.id);
       return rows.length === 4 && rows.every(({ status }) => status === 'failed');
     }, 'those of the other webhook have had their attempts');
-    // An attempt that was under way may have arrived.
+    // An attempt that was in progress may have arrived.
     expect(to.received.filter(({ path }) => path === '/').length).toBeLessThanOrEqual(before + 3);
     // The deliveries are kept on record: pending ones remain pending, and later events have no delivery for
     // the deleted webhook.
@@ -409,7 +409,7 @@ describe('webhook deliveries', () => {
     }
   });
 
-  test("checks the webhook's address at each connection, and does not call a name that now leads to this machine", async () => {
+  test("checks the webhook's address at each connection, and sends nothing if the name now leads to this machine", async () => {
     const to = await receiver();
     const { key, partnerId } = await client.newPartner({ environment: 'production' });
     const { id } = await register(client, key, `https://rebinding.example.com:${to.port}/`, EVENTS);
@@ -485,14 +485,14 @@ describe('webhook delivery attempts', () => {
     expectWithin(performance.now() - started, 30_000);
   });
 
-  test('an aborted webhook attempt has no outcome', async () => {
+  test('an attempt of a webhook delivery that was aborted has no outcome', async () => {
     const to = await receiver(() => sending.giveUp());
     const sender = new Sender({ brand: 'Acme', timeLimitMs: 60_000, resolve });
     const sending = sender.send({ ...due, url: to.url() });
     expect(await sending.outcome).toBeUndefined();
   });
 
-  test('connects a webhook attempt to the address that was checked, and resolves the name once', async () => {
+  test('connects a webhook attempt to the address that was checked, and resolves the host name only once', async () => {
     const asked: string[] = [];
     // The name has a public address at the check, and the address of this machine afterwards.
     const turning: Resolve = async (name) => (asked.push(name) === 1 ? ['198.51.100.1'] : ['127.0.0.1']);
@@ -511,7 +511,7 @@ describe('webhook delivery attempts', () => {
   });
 
   test.each(['https://127.0.0.1/', 'https://[::1]/', 'https://localhost/', 'http://127.0.0.1/'])(
-    'makes no webhook attempt to %s, even if it was registered',
+    'makes no webhook attempt to %s, even if such a URL was registered',
     async (url) => {
       const to = await receiver();
       const at = new URL(url);
@@ -546,7 +546,7 @@ describe('webhook receivers that hang', () => {
     expect((await client.partner('DELETE', `/webhooks/${id}`, key)).status).toBe(204);
   });
 
-  test('keeps room for other webhooks however many receivers hang', async () => {
+  test('can start attempts to other webhooks however many receivers hang', async () => {
     const slow = await receiver(() => {});
     const quick = await receiver();
     const [{ partnerId }, other] = await Promise.all([client.newPartner(), client.newPartner()]);

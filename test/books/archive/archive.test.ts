@@ -47,7 +47,7 @@ import {
 import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
-/** Number of complete days with spins, starting today. The ledger entries run ahead of the clock. */
+/** Number of complete days with spins, starting today. Their ledger entries have times in the future. */
 const DAYS = 5;
 const KEEP_DAYS = 3;
 const PLAYERS = ['ann', 'bob', 'cy'];
@@ -60,9 +60,11 @@ let partnerId: number;
 let key: string;
 let gameId: number;
 let days: string[];
-/** The day after the last complete day, which plays the role of today. */
+/** The day after the last complete day. The tests use it as the current day. */
 let today: string;
-/** Adapts a statement of docs/archive.md to a Postgres table that holds the rows of the archive files. */
+/**
+ * Adapts an SQL statement of docs/archive.md to a Postgres table that holds the rows of the archive files.
+ */
 const inPostgres = (statement: string): string =>
   statement.replace(/read_parquet\('\/archive\/[^/]+\/ledger\.parquet'\)/, 'archived_ledger');
 
@@ -82,7 +84,7 @@ async function loadArchived(day: string): Promise<void> {
 
 /** Ids of the spins of the first day. */
 const firstDay: string[] = [];
-/** The answer to an adjustment on the first day. */
+/** The response to an adjustment on the first day. */
 let adjusted: unknown;
 /** A ticket and a round of the first day. */
 let played: { readonly ticket: unknown; readonly roundId: string };
@@ -274,7 +276,7 @@ describe.sequential('a week of archived ledger days', () => {
     expect(Object.keys(manifest.reports[0])).toEqual(['integrityHash', 'partnerId', 'revision']);
   });
 
-  test('refuses to overwrite an archive of another ledger state, and keeps the old one if told to replace it', async () => {
+  test('refuses to overwrite an archive of another ledger state, and keeps the old archive if told to replace it', async () => {
     const day = days[0]!;
     const options = { day, actor: 'test', today };
     const to = await mkdtemp(join(tmpdir(), 'spindle-fuller-'));
@@ -391,7 +393,7 @@ describe.sequential('a week of archived ledger days', () => {
       },
     );
 
-    test('detects a manifest that belongs to another day, and for the newest day by the database record', async () => {
+    test('detects a manifest of another day by the chain, and a changed one by the database record', async () => {
       const last = days.at(-1)!;
       const path = join(await copied(), last, MANIFEST);
       await copyFile(join(copy, days[1]!, MANIFEST), path);
@@ -424,7 +426,7 @@ describe.sequential('a week of archived ledger days', () => {
       ORDER BY revision DESC LIMIT 1`;
     const put = (status: string) =>
       raw.begin(async (tx) => {
-        // A trigger forbids changes to a report, so the triggers are disabled here.
+        // A trigger forbids changes to a report, so this test disables triggers.
         await tx`SET LOCAL session_replication_role = replica`;
         await tx`UPDATE settlement_reports SET status = ${status} WHERE report_id = ${report!.report_id}`;
       });
@@ -459,7 +461,7 @@ describe.sequential('a week of archived ledger days', () => {
     expect(await service(() => violations())).toEqual([]);
   });
 
-  test('tells a spin of a dropped day from a spin that never existed, over HTTP', async () => {
+  test('the API distinguishes a spin of a dropped day from a spin that never existed', async () => {
     const keptFrom = `${days[1]}T00:00:00.000Z`;
     await service(async (client) => {
       const ask = (path: string) => client.partner<Record<string, unknown>>('GET', path, key);

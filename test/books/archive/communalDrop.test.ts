@@ -54,7 +54,7 @@ let raw: postgres.Sql;
 let redis: Redis;
 let partner: SettledPartner;
 let days: string[];
-/** The day after the last complete day, which plays the role of today. */
+/** The day after the last complete day. The tests use it as the current day. */
 let today: string;
 
 async function service<T>(run: (client: Awaited<ReturnType<typeof startService>>) => Promise<T>): Promise<T> {
@@ -67,7 +67,7 @@ async function service<T>(run: (client: Awaited<ReturnType<typeof startService>>
   }
 }
 
-/** Spins one at a time, so that the test can predict which spin fires the bonus. */
+/** Sends one spin at a time, so that the test can predict which spin triggers the bonus. */
 async function spins(
   client: Client,
   count: number,
@@ -85,7 +85,10 @@ async function spins(
 const change = (client: Client, more: object) =>
   client.operator('PUT', `/games/${partner.gameId}/communal`, rules(more));
 
-/** Ends a day: the next entries fall into its last millisecond, and later ones into the next day. */
+/**
+ * Ends a day: the next entries fall into the last millisecond of the day, and later entries into the next
+ * day.
+ */
 const endDay = (i: number, entriesLeft = 0) =>
   runIntoMoment(redis, partner.cell, startOf(days[i]!) + 86_400_000, entriesLeft);
 
@@ -103,16 +106,16 @@ beforeAll(async () => {
     // These spins are not counted because no rules are in force yet.
     await spins(client, 3);
     await setUp(client, partner.gameId, rules(), '50.00');
-    // Two spins fire. Then ann stops playing while a share waits for her, and the last event of the day pays
-    // its shares on the next day.
+    // Two spins trigger the bonus. Then ann stops playing while a share waits for her, and the last event of
+    // the day pays its shares on the next day.
     await spins(client, 27);
     await spins(client, 2, ['bob', 'cy']);
     await bookedInto(raw, partner.cell, days[0]!);
     await endDay(0, 1);
     expect((await spins(client, 1, ['bob']))[0]!.communityBonus).toMatchObject({ tierLevel: 2 });
     await bookedInto(raw, partner.cell, days[1]!);
-    // Rules and budget change within the day: spins are not counted meanwhile, and the count restarts from
-    // zero.
+    // Rules and budget change within the day. Meanwhile spins are not counted, and afterwards the count
+    // restarts from zero.
     await spins(client, 4, ['bob']);
     expect((await change(client, { enabled: false })).status).toBe(200);
     await spins(client, 7, ['cy', 'bob']);
@@ -153,9 +156,7 @@ const violations = () => service(() => auditFindings(stores));
 const shownTo = (client: Client, playerId: string) =>
   client.partner('GET', `/players/${playerId}`, partner.key);
 
-/**
- * Reads everything that the API shows about the bonus and the players, which dropping days must not change.
- */
+/** Reads all responses of the API about the bonus and the players, which dropping days must not change. */
 const shown = (client: Client) =>
   Promise.all([
     client.operator('GET', `/games/${partner.gameId}/communal`).then(({ body }) => body),
@@ -213,7 +214,7 @@ describe.sequential('two dropped days with a communal progressive', () => {
     await raw`UPDATE boundary_recency SET player_id = 'cy' WHERE player_id = 'zed'`;
   });
 
-  test('starts history, statement and recall at the boundary, and counts only bonus shares that are kept', async () => {
+  test('history, statement and recall start at the boundary of dropped days, and count only kept bonus shares', async () => {
     await service(async (client) => {
       for (const playerId of ['ann', 'bob', 'cy']) {
         const [kept] =
@@ -255,7 +256,7 @@ describe.sequential('two dropped days with a communal progressive', () => {
     });
   });
 
-  test('reports the figures of the settlement reports for dropped days', async () => {
+  test('reports on dropped days have the same figures as the settlement reports', async () => {
     type Figures = Record<'spins' | 'wageredUsd' | 'paidOutUsd' | 'communityBonusUsd', number>;
     const micros = (usd: number): number => Math.round(usd * 1e6);
     await service(async (client) => {
@@ -306,7 +307,7 @@ describe.sequential('two dropped days with a communal progressive', () => {
         'the game is dealt from again',
       );
       const bodies = await spins(client, 25, ['ann', 'bob', 'cy']);
-      // The player is now notified of a share from a dropped day that was still waiting.
+      // The service now notifies the player of a share from a dropped day that was still waiting.
       expect(bodies[0]!.communityBonus).toMatchObject({ tierLevel: 2, isTriggerPlayer: false });
       expect(bodies.filter(({ communityBonus }) => communityBonus?.isTriggerPlayer).length).toBeGreaterThan(
         1,

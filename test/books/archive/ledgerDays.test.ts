@@ -1,4 +1,6 @@
-/** Tests the number of entries of the ledger's days: small days are counted, large days are estimated. */
+/**
+ * Tests how the number of entries of a ledger day is found: small days are counted, large days are estimated.
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { idsOfDay, LedgerDays } from '../../../src/books/archive/ledgerDays.store.js';
 import { ensurePartition } from '../../../src/engine/ledger/ledger.store.js';
@@ -18,7 +20,10 @@ afterAll(async () => {
   await stores?.drop();
 });
 
-/** Inserts openings on a day. Autovacuum never analyses the table. */
+/**
+ * Inserts openings on a day. Autovacuum never analyses the table of the day, so statistics are missing until
+ * ANALYZE.
+ */
 async function book(day: string, entries: number): Promise<void> {
   const ids = idsOfDay(day);
   await ensurePartition(sql, day, ids);
@@ -27,7 +32,7 @@ async function book(day: string, entries: number): Promise<void> {
     FROM generate_series(0, ${entries - 1}::int) AS n`;
 }
 
-test('counts the entries of a small ledger day, and estimates those of a large one whether analysed or not', async () => {
+test('counts the entries of a small ledger day, and estimates those of a large day even before Postgres analysed it', async () => {
   const [small, large, analysed] = ['2026-01-01', '2026-01-02', '2026-01-03'] as const;
   await book(small, 33);
   await book(large, 40_000);

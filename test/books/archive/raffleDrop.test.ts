@@ -1,6 +1,6 @@
 /**
- * Tests raffles over dropped days: each ticket is refunded once whatever was dropped, and no day is dropped
- * while a void is in progress.
+ * Tests raffles with tickets on dropped days: each ticket is refunded once, whichever days were dropped, and
+ * no day is dropped while a void is in progress.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -32,7 +32,7 @@ import {
 import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
-/** Number of complete days with tickets, starting today. The ledger entries run ahead of the clock. */
+/** Number of complete days with tickets, starting today. Their ledger entries have times in the future. */
 const DAYS = 5;
 const KEEP_DAYS = 3;
 const PRICE = 0.5;
@@ -51,7 +51,7 @@ let directory: string;
 let sql: Sql;
 let raw: postgres.Sql;
 let days: string[];
-/** The day after the last complete day, which plays the role of today. */
+/** The day after the last complete day. The tests use it as the current day. */
 let today: string;
 let partner: SettledPartner;
 let raffles: number[];
@@ -131,8 +131,8 @@ async function voided(client: Client, gameId: number): Promise<Voided> {
 }
 
 /**
- * Counts the refunds of a raffle and the refunded tickets, in the ledger and in the entries kept of dropped
- * days.
+ * Counts the refunds of a raffle and the refunded tickets, both in the ledger and in the entries that are
+ * kept of dropped days.
  */
 async function refundsOf(gameId: number): Promise<{ refunds: number; tickets: number }> {
   const [row] = await raw`
@@ -157,7 +157,7 @@ test('drops no day while the void of a raffle is in progress', async () => {
   expect(await dropOf(days[0]!)).toEqual({ faults: [] });
 });
 
-test('refunds each ticket of a raffle whose tickets lie in dropped days, and the audit counts the refunds', async () => {
+test('refunds each ticket of a raffle once even if its day was dropped, and the audit counts the refunds', async () => {
   const gameId = raffles[0]!;
   const all = TICKETS * DAYS;
   await service(async (client) => {
@@ -167,7 +167,7 @@ test('refunds each ticket of a raffle whose tickets lie in dropped days, and the
   });
 });
 
-test('the audit detects kept raffle tickets that a void has passed without a refund', async () => {
+test('the audit detects a ticket of a dropped day without a refund, although the void has passed it', async () => {
   const gameId = raffles[2]!;
   await service(
     async (client) => {

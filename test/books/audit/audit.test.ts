@@ -38,8 +38,7 @@ const BOOKED = 8000;
 const UNBOOKED = 25;
 
 /**
- * Stores of a service that played and stopped with its last spins in the outbox. Each test gets a copy of
- * them.
+ * Stores of a service that stopped with its last spins in the outbox. Each test gets a copy of these stores.
  */
 let stores: TestStores;
 let saved: [key: string, dump: Buffer][];
@@ -52,7 +51,10 @@ let partnerId: number;
 let gameId: number;
 let cell: number;
 
-/** Spins the games in turn. @returns the number of answers other than 200 */
+/**
+ * Spins the games in turn.
+ * @returns the number of responses with a status other than 200
+ */
 async function play(client: Client, from: number, to: number, connections = 16): Promise<number> {
   let sent = from;
   let refused = 0;
@@ -63,7 +65,7 @@ async function play(client: Client, from: number, to: number, connections = 16):
       if (sent >= to) return undefined;
       const spin = sent++;
       const { key, gameId, wagerUsd } = games[spin % games.length]!;
-      // No entry of this player waits in the outboxes.
+      // The outboxes have no entry of this player.
       const playerId = spin % 17 === 0 && spin < BOOKED ? 'Ünïcode 🎰' : `p${spin % 11}`;
       const requestId = spin % 2 === 0 ? { requestId: `r-${spin}-ß` } : {};
       return spinRequest(key, JSON.stringify({ gameId, playerId, wagerUsd, ...requestId }));
@@ -133,8 +135,7 @@ beforeAll(async () => {
     }
   }
 
-  // The audit runs while the service is spun, so blocks are made and consumed, and the ledger is written
-  // meanwhile.
+  // The audit runs while spins continue, so blocks are made and used up, and the ledger is written meanwhile.
   for (const part of [0, 1]) {
     const playing = play(service, (part * BEFORE) / 2, ((part + 1) * BEFORE) / 2, 4);
     const beside = await cli(environment(stores));
@@ -166,7 +167,7 @@ beforeAll(async () => {
   expect(await play(again, BEFORE, BOOKED)).toBe(0);
   await again.stop();
 
-  // Without a worker the spins remain in the outbox.
+  // Without a worker, new spins remain in the outbox.
   const front = await startService(stores, { ROLES: 'http' });
   expect(await play(front, BOOKED, BOOKED + UNBOOKED, 1)).toBe(0);
   await front.stop();
@@ -272,7 +273,7 @@ function idBytes(id: bigint): Buffer {
   return bytes;
 }
 
-/** Returns an edit that adds a number to a little-endian integer. */
+/** Returns a function that adds a number to a little-endian integer in a record. */
 const add = (bytes: number, at: number, by: number) => (record: Buffer) => {
   record.writeUIntLE(record.readUIntLE(at, bytes) + by, at, bytes);
 };
@@ -352,7 +353,7 @@ describe('audit of balances', () => {
       expected: String(row.balance_micros),
       found: String(row.balance_micros + 1n),
     });
-    // The changed entry itself and the entry that follows from it are reported.
+    // Both the changed entry and the next entry, whose balance depends on it, are reported.
     expect(report.checks[0]!.violations).toBe(2);
   });
 
@@ -386,7 +387,7 @@ describe('audit of balances', () => {
       playersKey(cell),
       ...rows.map((row) => `${partnerId}:${row.player_id}`),
     );
-    // No entry of this player waits in the outbox.
+    // The outbox has no entry of this player.
     const row = rows.find((candidate, i) => records[i]!.readBigUInt64LE(0) === candidate.entry_id);
     await sql`DELETE FROM ledger WHERE entry_id = ${String(row!.entry_id)}`;
     expect(problems(await audited()).balances).toEqual([
@@ -684,7 +685,7 @@ describe('audit of sealed blocks', () => {
 
   test('the audit detects a changed or missing block in Redis', async () => {
     const { nextIndex, queueEnd } = readGame((await redis.hgetBuffer(gamesKey(cell), String(gameId)))!);
-    // Blocks behind this one may still be waiting for the public log.
+    // Later blocks may still be waiting for the public log.
     const [last] = await sql`
       SELECT from_index, to_index FROM blocks WHERE game_id = ${gameId} AND to_index <= ${queueEnd}
       ORDER BY from_index DESC LIMIT 1`;
@@ -855,7 +856,7 @@ describe('audit of request ids', () => {
   test('the audit detects a requestId in a segment that was closed before its entry', async () => {
     const { entry_id: id } = await someSpin();
     const segments = readSegments((await redis.hgetBuffer(cellKey(cell), 'segments'))!);
-    // If the segment closes here, later ids that were bound in it would be released with it.
+    // If the segment were closed here, request ids bound later in this segment would be released with it.
     const closed = [id - 1n, ...segments.closed.slice(1)];
     await redis.hset(cellKey(cell), 'segments', writeSegments({ ...segments, closed }));
     const { requests } = problems(await audited());
@@ -913,7 +914,7 @@ describe('audit of cursors', () => {
     expect(problems(await audited())).toEqual({ cursors: ['the newest entry in Redis is below the cursor'] });
   });
 
-  test('the audit detects differing totals of added and committed entries if the outbox is empty', async () => {
+  test('the audit detects different totals of added and of committed entries although the outbox is empty', async () => {
     const last = (await redis.hgetBuffer(cellKey(cell), 'last'))!;
     const id = newestEntryId(last, cell);
     const booked = writeBooked({ id, totals: totalsOfLast(last) });

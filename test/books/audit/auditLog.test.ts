@@ -1,6 +1,6 @@
 /**
- * Tests that the audit log is immutable: the service's role can't change it, and changes by the table's owner
- * are detected.
+ * Tests that the audit log is immutable: the service's database role can't change it, and changes by the
+ * owner of the table are detected.
  */
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';

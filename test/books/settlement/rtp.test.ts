@@ -1,6 +1,6 @@
 /**
- * Tests the daily judgement of returns: once a day from exact sums, even with several workers, and the
- * reviews that it opens.
+ * Tests how the returns of games are judged daily: once a day from exact sums, even with several workers.
+ * Also tests the reviews that a judgement opens.
  */
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -55,7 +55,7 @@ beforeAll(async () => {
   honest = await oldPartner(client, sql, today, DAYS);
   generous = await oldPartner(client, sql, today, DAYS);
   for (let ago = 1; ago <= DAYS; ago++) {
-    // The spins of one day are inserted later, and another day has none.
+    // The spins of one day are inserted by a later test, and another day has none.
     if (ago === 7 || ago === 8) continue;
     await play(honest, shift(today, -ago), ago % 2 === 0 ? 0.92 : 0.93);
     await play(generous, shift(today, -ago), ago > 5 ? 0.925 : 1.2);
@@ -78,7 +78,7 @@ const read = (game: SettledPartner, query = '') =>
 const count = async (): Promise<number> => Number((await sql`SELECT count(*) FROM rtp_records`)[0]!.count);
 
 describe('daily judgement of returns', () => {
-  test('shows no judgement of a game before the first one, but the return that its PAR sheet promises', async () => {
+  test('before the first judgement of a game, shows only the return that its PAR sheet promises', async () => {
     const { body } = await read(honest, '?days=5');
     expect(body).toMatchObject({ gameConfigId: honest.gameId, judgedAt: null, windows: [], history: [] });
     expect(body.expected).toMatchObject({ rtp: 0.925 });
@@ -86,7 +86,7 @@ describe('daily judgement of returns', () => {
 
   test('judges each day of a game once, even a day without spins, however many workers run', async () => {
     await turn();
-    // There is a judgement for each day from the first spins to yesterday, for both windows and both games.
+    // Each day from the first spins to yesterday has a judgement for both windows and both games.
     expect(await count()).toBe(2 * 2 * DAYS);
     await turn();
     expect(await count()).toBe(2 * 2 * DAYS);
@@ -122,12 +122,13 @@ describe('daily judgement of returns', () => {
     await expect(sql`TRUNCATE rtp_records`).rejects.toThrow('are kept');
   });
 
-  test('judges a day that is committed late once after its commit, and later days wait for it', async () => {
+  test('judges a day that is committed late only after its commit, and judges no later day before that', async () => {
     const late = await oldPartner(client, sql, today, 5);
     await play(late, shift(today, -5), 0.9);
     const judged = async () =>
       (await sql`SELECT count(*) FROM rtp_records WHERE game_id = ${late.gameId}`)[0]!.count;
-    // The worker's clock is three days back. It finds that the report of that day exists but is not complete.
+    // The worker's clock is three days back. The worker finds that the report of that day exists but is not
+    // complete.
     const early = await settlementWorker(stores, shift(today, -3));
     await early.job.turn();
     await early.end();
@@ -136,7 +137,7 @@ describe('daily judgement of returns', () => {
     expect(await judged()).toBe('10');
   });
 
-  test('shows judgements of any game to operators, but to a partner only those of its own games', async () => {
+  test('lets operators read judgements of any game, but a partner only those of its own games', async () => {
     const path = `/games/${honest.gameId}/rtp`;
     expect((await client.operator<Rtp>('GET', path)).body).toEqual((await read(honest)).body);
     expect(await client.partner('GET', path, generous.key)).toMatchObject({

@@ -1,5 +1,6 @@
 /**
- * Tests settlement reports over HTTP: their content, states, revisions, hash chain, CSV form and refusals.
+ * Tests settlement reports over HTTP: their content, states, revisions, hash chain, CSV form, and refused
+ * requests.
  */
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
@@ -46,7 +47,8 @@ beforeAll(async () => {
   sql = postgres(stores.databaseUrl, { max: 2, onnotice: () => {} });
   redis = new Redis(stores.redisUrl, { protocol: 2 });
   today = dayAt(Date.now());
-  // No report has been due for months, so the service makes only the reports that a test requests.
+  // With this schedule no report has been due for months, so the service makes only the reports that a test
+  // requests.
   client = await startService(stores, { ...ENTRIES_AHEAD, SETTLEMENT_CRON: longAgo(today) });
 });
 
@@ -145,7 +147,7 @@ describe('the settlement report of a day', () => {
     const pennyUsd = parSheet('penny-sub-cent').denominationUsd as number;
     for (let i = 0; i < 30; i++) await spin(partner.gameId, 0.25);
     for (let i = 0; i < 30; i++) await spin(penny, pennyUsd);
-    // The next day begins for this cell, so the current day is over.
+    // The next day begins by the clock of this cell, so the current day is over.
     await runIntoMoment(redis, partner.cell, startOf(shift(today, 1)), 0);
     await client.spin(partner.key, { gameId: partner.gameId, wagerUsd: 0.25, playerId: 'p' });
     await bookedInto(sql, partner.cell, shift(today, 1));
@@ -202,7 +204,7 @@ describe('the settlement report of a day', () => {
     expect((await read(partner, today)).body).toEqual(report);
   });
 
-  test('reports a day without spins as zeros for each game, and answers KS-4301 for days out of range', async () => {
+  test('reports a day without spins as zeros for each game, and answers KS-4301 for a day outside the range', async () => {
     const partner = await settled(2);
     // The game was created today, so yesterday's report does not list it.
     const { body } = await make(partner, shift(today, -1));
@@ -244,7 +246,7 @@ describe('the settlement report of a day', () => {
     }
   });
 
-  test('shows a settlement report to its own partner only', async () => {
+  test('returns a settlement report to its own partner only', async () => {
     const [one, other] = [await settled(1), await settled(1)];
     const date = shift(today, -1);
     await make(one, date);
@@ -376,7 +378,7 @@ describe('states of a settlement report', () => {
     });
   });
 
-  test('reports today as PENDING from the committed entries, and lets the partner acknowledge or dispute that', async () => {
+  test('reports today as PENDING from the committed entries, and lets the partner acknowledge or dispute the report', async () => {
     const { body } = await make(partner, today);
     expect(body).toMatchObject({ reportStatus: 'PENDING', revision: 1 });
     expect(BigInt(body.ledgerTo as string)).toBeLessThan(BigInt(startOf(shift(today, 1))) << 22n);
@@ -397,7 +399,7 @@ describe('states of a settlement report', () => {
     expect(answers.filter(({ status }) => status === 409)).toHaveLength(7);
   });
 
-  test('links each settlement report to the previous one by date, as of the time when it was made', async () => {
+  test('links each settlement report to the one of the nearest earlier day, as it was at that time', async () => {
     const of = (days: number): string => shift(today, days);
     const first = (await make(partner, of(-9))).body;
     const seventh = (await make(partner, of(-7))).body;

@@ -1,5 +1,5 @@
 /**
- * Tests the scheduled settlement reports: due times, completeness, catching up, several workers, and
+ * Tests the scheduled settlement reports: due times, completeness, missed days, several workers, and
  * failures.
  */
 import { Redis } from 'ioredis';
@@ -73,11 +73,11 @@ describe('the schedule of settlement reports', () => {
     ['0 0 * * *', '2026-03-01T00:00:00.000Z', '2026-02-28'],
     ['* * * * *', '2024-03-01T00:00:30.000Z', '2024-02-29'],
     ['0 2 * * 1', '2026-03-12T12:00:00.000Z', '2026-03-08'],
-  ])('computes the day due by the schedule %s at %s as %s', (cron, now, day) => {
+  ])('computes the newest day that is due by the schedule %s at %s as %s', (cron, now, day) => {
     expect(dueDay(cron, new Date(now))).toBe(day);
   });
 
-  test('refuses a SETTLEMENT_CRON that is invalid or never due, and names the setting', () => {
+  test('refuses a SETTLEMENT_CRON that is invalid or never due, and names the variable', () => {
     for (const SETTLEMENT_CRON of [
       '',
       'x',
@@ -94,7 +94,7 @@ describe('the schedule of settlement reports', () => {
 });
 
 describe('daily settlement reports', () => {
-  test('makes the settlement reports of three days on which the service was down when it starts', async () => {
+  test('makes at its start the settlement reports of three days on which the service was down', async () => {
     const first = await startService(stores, { SETTLEMENT_CRON: never });
     const partner = await settled(first, 3);
     const spin = { gameId: partner.gameId, playerId: 'p', wagerUsd: 0.25 };
@@ -138,7 +138,7 @@ describe('daily settlement reports', () => {
       }
       expect(new Set(ready).size).toBe(ready.length);
       expect(ready.length).toBe(15);
-      // A second turn makes no existing report again.
+      // A second execution makes no further reports.
       await Promise.all((await Promise.all([worker(), worker()])).map(({ job }) => job.turn()));
       for (const { partnerId } of partners) expect(await made(partnerId)).toHaveLength(5);
     } finally {
@@ -246,7 +246,7 @@ describe('completeness of a settlement day', () => {
     }
   });
 
-  test('a settlement day is complete only if Redis is the prepared one and has no uncommitted entry of that day', async () => {
+  test('a settlement day is complete only if its Redis is the one that was prepared, and has no uncommitted entry', async () => {
     const service = await startService(stores, { SETTLEMENT_CRON: never });
     const partner = await settled(service, 1);
     const { cell, partnerId } = partner;
@@ -258,7 +258,7 @@ describe('completeness of a settlement day', () => {
      */
     const status = async (): Promise<string> => {
       await sql.begin(async (tx) => {
-        // A trigger forbids deleting a report, so the triggers are disabled here.
+        // A trigger forbids deleting a report, so this test disables triggers.
         await tx`SET LOCAL session_replication_role = replica`;
         await tx`DELETE FROM settlement_reports WHERE partner_id = ${partnerId}`;
       });
@@ -284,7 +284,7 @@ describe('completeness of a settlement day', () => {
       expect((await front.spin(partner.key, spin)).status).toBe(200);
       expect(await redis.xlen(outboxKey(cell))).toBe(1);
       expect(await status()).toBe('GENERATED');
-      // This is the same batch, but its first entry appears to be dealt in the last millisecond of yesterday.
+      // This batch is the same, but its first entry appears to be dealt in the last millisecond of yesterday.
       const [[, fields]] = (await redis.xrangeBuffer(outboxKey(cell), '-', '+')) as [[Buffer, Buffer[]]];
       fields[1]!.writeBigUInt64LE(firstIdAt(startOf(today)) - 1n, OUTBOX.id);
       await redis.del(outboxKey(cell));
@@ -297,7 +297,7 @@ describe('completeness of a settlement day', () => {
     }
   });
 
-  test('a complete day stays complete while Redis is away, and a PENDING report of an older version is completed', async () => {
+  test('a complete day stays complete if Redis is down, and a PENDING report of an older version is completed', async () => {
     const worked = await startService(stores, { SETTLEMENT_CRON: never });
     const { partnerId } = await settled(worked, 1);
     await worked.stop();

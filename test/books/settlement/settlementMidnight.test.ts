@@ -1,6 +1,6 @@
 /**
- * Tests days whose midnights come early: the reports, the ledger and the answers to clients must agree to the
- * micro-USD.
+ * Tests days that end earlier than by the real clock: the reports, the ledger and the responses to clients
+ * must agree to the micro-USD.
  */
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
@@ -60,7 +60,7 @@ async function worker(date: string): Promise<TestWorker> {
   return made;
 }
 
-test('the sums of all settlement reports equal the ledger and the answers to clients', async () => {
+test('the sums of all settlement reports equal the ledger and the responses to clients', async () => {
   const sheets = ['classic-3-reel', 'penny-sub-cent', 'double-strike'];
   const partner = await oldPartner(service, sql, today, 0);
   const games = await Promise.all(
@@ -148,7 +148,7 @@ test('the sums of all settlement reports equal the ledger and the answers to cli
   expect(reports.reduce((total, { report }) => total + (report.totalSpins as number), 0)).toBe(told.spins);
   expect(sum('totalWageredUsd')).toBe(told.wagered);
   expect(sum('totalPaidOutUsd')).toBe(told.paid);
-  // An adjustment is an entry too, so one of the 40 entries before midnight belongs to no game.
+  // An adjustment is a ledger entry too, so one of the 40 entries before midnight belongs to no game.
   expect(sum('adjustmentsUsd')).toBe(adjusted);
   expect(reports.map(({ report }) => report.adjustmentsUsd)).toEqual([0.999999, -0.000004, 0.25]);
   for (const { report } of reports) {
@@ -165,7 +165,8 @@ test('the sums of all settlement reports equal the ledger and the answers to cli
   expect(verification.differences).toEqual([]);
   expect(verification.reports).toBe(3);
 
-  // The third day was PENDING when it was acknowledged. Once complete, it gets a revision of its own.
+  // The third day was PENDING when its report was acknowledged. Once the day is complete, it gets another
+  // revision.
   const acknowledged = await service.partner('POST', `/settlements/${days[2]}/acknowledge`, partner.key);
   expect(acknowledged.body).toMatchObject({ reportStatus: 'ACKNOWLEDGED', revision: 1 });
   const fourth = shift(today, 3);
@@ -187,7 +188,7 @@ test('the sums of all settlement reports equal the ledger and the answers to cli
   expect((await verifySettlements(own, undefined)).differences).toEqual([]);
 });
 
-test('lists a raffle in the settlement reports of the days on which it existed, and not after its last', async () => {
+test('lists a raffle in the settlement reports of the days on which it existed, and in no later report', async () => {
   const partner = await oldPartner(service, sql, today, 4);
   const { body } = await service.operator<{ gameConfigId: number }>(
     'POST',

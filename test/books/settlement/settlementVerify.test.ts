@@ -33,8 +33,8 @@ let otherId: number;
 let gameId: number;
 
 /**
- * Two partners have four days. One partner played on the last day and disputed the report of the second day,
- * which was revised.
+ * Two partners have reports for four days. One partner played on the last day and disputed the report of the
+ * second day, which was revised.
  */
 beforeAll(async () => {
   stores = await freshStores();
@@ -84,7 +84,7 @@ afterAll(async () => {
 
 type Tamper = (sql: postgres.Sql) => Promise<unknown>;
 
-/** Runs a function on a copy of the database in which something was changed without the service. */
+/** Runs a function on a copy of the database in which the test changed something without the service. */
 async function verified<T>(tamper: Tamper, look: (databaseUrl: string) => Promise<T>): Promise<T> {
   const name = `${new URL(stores.databaseUrl).pathname.slice(1)}_copy`;
   await server.unsafe(`CREATE DATABASE ${name} TEMPLATE ${new URL(stores.databaseUrl).pathname.slice(1)}`);
@@ -116,7 +116,7 @@ const problems = async (tamper: Tamper): Promise<string[]> =>
     ({ partnerId: partner, date, revision, problem }) => `${partner} ${date} ${revision ?? '-'} ${problem}`,
   );
 
-/** Rewrites a report, as an attacker who knows how reports are sealed would. */
+/** Rewrites a report with a valid hash, as an attacker could who knows how reports are sealed. */
 async function rewrite(
   sql: postgres.Sql,
   date: string,
@@ -136,7 +136,7 @@ async function rewrite(
 
 const DIFFERS = 'differs from the ledger';
 
-test('settlement verify reports no differences in untouched books', async () => {
+test('settlement verify reports no differences if nothing was changed', async () => {
   const verification = await verified(async () => {}, verify);
   expect(verification).toMatchObject({ differences: [], partners: 2, days: 5, reports: 10 });
   expect(verification.rows).toBeGreaterThan(40);
@@ -232,7 +232,7 @@ describe('tampering that settlement verify detects', () => {
         `${partnerId} ${second} 2 previousHash is not the hash of the previous report`,
       ].sort(),
     );
-    // The report of the third day was made when the first revision of the second day was the newest.
+    // The report of the third day was made while the first revision of the second day was the newest.
     expect((await gone(second, 1)).sort()).toEqual(
       [
         `${partnerId} ${second} 1 a report of the audit log is missing`,

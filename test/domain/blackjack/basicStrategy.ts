@@ -1,7 +1,7 @@
 /**
- * Total-dependent basic strategy from the published tables, for six decks and for one deck. The dealer stands
- * on soft 17, and double after split is allowed. Also simulates many rounds with it on a fast generator with
- * a fixed seed.
+ * Basic strategy by the total of the hand, from the published tables, for six decks and for one deck. The
+ * dealer stands on soft 17, and double after split is allowed. Also simulates many rounds of this strategy
+ * with a fast generator and a fixed seed.
  */
 import {
   isLegal,
@@ -14,8 +14,8 @@ import type { BlackjackRules } from '../../../src/domain/games/blackjackRules.js
 import { cardValue, DECK_CARDS, handTotal, isSoft } from '../../../src/domain/games/cards.js';
 
 /**
- * One letter for each up card 2, 3, … 10, ace: H hit, S stand, D double or hit, E double or stand, P split, -
- * don't split.
+ * Action for each up card 2, 3, … 10, ace, as one letter: H hit, S stand, D double or hit, E double or stand,
+ * P split, - don't split.
  */
 type Row = string;
 
@@ -101,8 +101,8 @@ function basicMove(round: Round, strategy: Strategy): Move {
 }
 
 /**
- * xoshiro128**, which is fast and good enough for a simulation. The service uses the random numbers of the
- * operating system.
+ * The generator xoshiro128**, which is fast and good enough for a simulation. The service itself uses the
+ * random numbers of the operating system.
  */
 export function generator(seed: number): (below: number) => number {
   let a = seed | 0;
@@ -126,12 +126,12 @@ export function generator(seed: number): (below: number) => number {
 }
 
 /**
- * Number of cards that almost every round needs at most. A round that needs more is replayed with the same
+ * Number of cards that suffices for almost every round. A round that needs more is replayed with the same
  * first cards.
  */
 const FIRST_CARDS = 14;
 
-/** A shoe that draws its first cards again for each round. */
+/** A simulated shoe, of which only the first cards are drawn, again for each round. */
 export class SimulatedShoe {
   readonly #cards: Uint8Array;
   readonly #first: Uint8Array;

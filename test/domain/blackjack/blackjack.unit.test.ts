@@ -86,7 +86,7 @@ describe('a blackjack round', () => {
     expect(money(rules, shoe, ...moves)).toEqual([wagered, payout]);
   });
 
-  test('stands automatically on a blackjack hand of 21', () => {
+  test('stands automatically on a blackjack hand with a total of 21', () => {
     const round = play({}, '5s 6d 6h Tc Td 5c', 'hit');
     expect(round.phase).toBe('SETTLED');
     expect(round.hands[0]!.status).toBe('STOOD');
@@ -125,7 +125,7 @@ describe('a blackjack round', () => {
       expect(() => round.move(action)).toThrow(IllegalActionError);
   });
 
-  test('plays random blackjack moves under random rules like an independent reference, with the same payouts', () => {
+  test('plays random blackjack moves under random rules as an independent reference does, with the same payouts', () => {
     const rulesOf = fc.record({
       decks: fc.constant(1),
       dealerHitsSoft17: fc.boolean(),
@@ -223,7 +223,7 @@ describe('blackjack rules', () => {
       expect('faults' in checkRules(JSON.parse(`{"${name}": 1}`))).toBe(true);
   });
 
-  test('hashes blackjack rules by every rule, but not by their order', () => {
+  test('hashes all blackjack rules, regardless of their order', () => {
     const reversed = Object.fromEntries(Object.entries(DEFAULT_RULES).reverse()) as unknown as BlackjackRules;
     expect(rulesHash(reversed)).toEqual(rulesHash(DEFAULT_RULES));
     const hashes = Object.entries(DEFAULT_RULES).map(([name, value]) => {
@@ -233,7 +233,7 @@ describe('blackjack rules', () => {
     expect(new Set([...hashes, rulesHash(DEFAULT_RULES).toString('hex')]).size).toBe(12);
   });
 
-  test('requires a blackjack stake that is whole micro-USD at half and at the odds of a natural', () => {
+  test('requires a blackjack wager whose half and whose payout for a natural are whole micro-USD', () => {
     expect(stakeFault(DEFAULT_RULES, 2)).toBeUndefined();
     expect(stakeFault(DEFAULT_RULES, 3)).toMatch('half');
     expect(stakeFault({ ...DEFAULT_RULES, blackjackPays: '6:5' }, 12)).toMatch('6:5');

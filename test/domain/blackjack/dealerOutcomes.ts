@@ -1,6 +1,6 @@
 /**
- * Computes exactly how often the dealer reaches each total with one deck, standing on soft 17, after the
- * peek.
+ * Computes exactly how often the dealer reaches each total with one deck, if the dealer stands on soft 17 and
+ * the peek found no natural.
  */
 
 export interface DealerOutcome {
@@ -15,8 +15,8 @@ export interface DealerOutcome {
 const RANKS = 'A23456789T';
 
 /**
- * The probabilities by up card. `all` weights the up cards by how often each of them appears in a round that
- * continues after the peek.
+ * The probabilities of the dealer's totals by up card. `all` weights the up cards by how often each of them
+ * appears in a round that continues after the peek.
  */
 export function dealerOutcomes(): Map<string, DealerOutcome> {
   const outcomes = new Map<string, DealerOutcome>();

@@ -19,9 +19,12 @@ const ERRORS_MAX = 4;
 const SIMULATED_ROUNDS = IS_WHOLE ? 20_000_000 : 2_000_000;
 const DEALER_ROUNDS = IS_WHOLE ? 300_000 : 60_000;
 const NATURAL_ROUNDS = IS_WHOLE ? 4_000_000 : 500_000;
-/** Range of the standard deviation of a round by basic strategy, in wagers. */
+/** Range of the standard deviation of the gain of a round by basic strategy, in wagers. */
 const DEVIATION = [0.9, 1.3] as const;
-/** The stakes of a round have a standard deviation of 0.36 wagers, and the published figures are rounded. */
+/**
+ * The stakes of a round have a standard deviation of 0.36 wagers. The tolerance also covers the rounding of
+ * the published figures.
+ */
 const STAKES_OFF_MAX = Math.max(0.0005, (ERRORS_MAX * 0.36) / Math.sqrt(SIMULATED_ROUNDS));
 
 describe('published figures of blackjack', () => {
@@ -31,8 +34,8 @@ describe('published figures of blackjack', () => {
   ])(
     'simulating millions of blackjack rounds by basic strategy gives the published house edge: %s deck(s)',
     async (decks, known, rules) => {
-      // The simulation runs in a process of plain JavaScript, because it takes four times as long inside the
-      // test runner.
+      // The simulation runs in a separate process of plain JavaScript, because it takes four times as long
+      // inside the test runner.
       const program = join(import.meta.dirname, '../../../dist/test/domain/blackjack/simulate.js');
       const { stdout } = await promisify(execFile)(process.execPath, [
         program,
@@ -94,8 +97,8 @@ describe('published figures of blackjack', () => {
 });
 
 /**
- * Counts how often the dealer reaches each total with one deck from which the player takes no cards, after
- * the peek.
+ * Counts how often the dealer reaches each total after the peek, with one deck from which the player takes no
+ * cards.
  */
 function dealerCounts(up: string, rounds: number): Map<string, number> {
   const below = generator(22);

@@ -30,7 +30,7 @@ export interface ReferenceRound {
   turn: number;
   /** The legal moves, sorted. */
   allowed: string[];
-  /** Total stakes in tenths of half a wager. */
+  /** Total stakes, in tenths of half a wager. */
   staked: number;
   returned: number;
 }

@@ -19,7 +19,7 @@ import { inclusionPath, leafHash, MemoryTree, rootByInclusion } from '../../../s
 const NONCE = Buffer.alloc(32, 7);
 const GAME = { gameId: 9, fromIndex: 2 ** 33 + 5 };
 
-/** Returns the stored hashes that a path needs. */
+/** Returns the stored hashes that the path of a leaf needs. */
 function keptOf(tree: Uint8Array, place: number, count: number): KeptParts {
   const part = ({ from, length }: { from: number; length: number }) =>
     Buffer.from(tree.subarray(from, from + length));
@@ -28,7 +28,7 @@ function keptOf(tree: Uint8Array, place: number, count: number): KeptParts {
 }
 
 test.each([1, 2, 3, 255, 256, 257, 511, 513, 65_536, 70_001, 131_372])(
-  'gives the root and all paths of a block of %i outcomes from the stored part of its tree',
+  'computes the root and all paths of a block of %i outcomes from the stored part of its tree',
   (count) => {
     const codes = Uint16Array.from({ length: count }, (_, at) => at % 7);
     const key = leafKeyOf({ ...GAME, nonce: NONCE });
@@ -59,7 +59,7 @@ test.each([1, 2, 3, 255, 256, 257, 511, 513, 65_536, 70_001, 131_372])(
   },
 );
 
-test('keeps the leaves of shoes in the order of the shoes', () => {
+test('the leaves of a block of shoes are in the order of the shoes', () => {
   const commitments = [1, 2, 3].map((value) => Buffer.alloc(32, value));
   const leaves = shoeLeaves(9, 40, commitments);
   expect(leaves.subarray(32, 64)).toEqual(shoeLeaves(9, 41, [commitments[1]!]));

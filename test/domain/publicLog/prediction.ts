@@ -1,13 +1,12 @@
 /**
- * Checks whether anything that the log shows predicts dealt outcomes. Blocks are sealed by the service's own
+ * Checks whether any public data of the log predicts dealt outcomes. Blocks are sealed by the service's own
  * code and appended to a log as the service does. Then all public data of each block is tested against its
  * outcomes:
  * - each public bit of a block, against the number of its wins, of its large wins, and its first and last
  *   outcome
- * - all bits together, weighted by what half of the blocks teach, against the same figures of the other
- *   half
+ * - all bits together, with weights found in half of the blocks, against the same figures of the other half
  * - the bits and bytes of each public text, position by position, against the single outcomes (chi-square)
- * - guessable nonces or salts: leaves and commitments are tried with every outcome code
+ * - guessable nonces or salts: leaves and commitments are computed with every outcome code
  *
  * Each test gives a p-value, the probability of the observation if the public data reveals nothing. The bound
  * for the smallest p-value is one in a million divided by the number of tests.
@@ -29,18 +28,21 @@ const GAMES = 8;
 const TILE_LEVEL = 8;
 const FALSE_ALARM = 1e-6;
 const CLASSES = 3;
-/** A bit value with fewer blocks than this gives no evidence. */
+/** Minimum number of blocks with the same value of a bit. A value with fewer blocks gives no evidence. */
 const BLOCKS_MIN = 100;
 
-/** A deliberate mistake in sealing or logging. An empty leak is the correct behaviour. */
+/**
+ * A deliberate mistake in sealing or logging. An object without properties stands for the correct behaviour.
+ */
 export interface Leak {
-  /** A salt used instead of 32 random bytes. @param commit computes the entry's commitment with a salt */
-  readonly salt?: (codes: Uint16Array, commit: (salt: Buffer) => Buffer) => Buffer;
-  /** Nonces used instead of the 32 bytes of keystream for each leaf. */
-  readonly nonces?: (count: number) => Buffer;
   /**
-   * Compares two entries to order them within one append. By default entries are in the order of their games.
+   * Salt that is used instead of 32 random bytes.
+   * @param commit computes the entry's commitment with a salt
    */
+  readonly salt?: (codes: Uint16Array, commit: (salt: Buffer) => Buffer) => Buffer;
+  /** Nonces that are used instead of 32 bytes of keystream for each leaf. */
+  readonly nonces?: (count: number) => Buffer;
+  /** Order of two entries within one append. By default entries are in the order of their games. */
   readonly order?: (one: Uint16Array, other: Uint16Array) => number;
 }
 
@@ -49,13 +51,13 @@ interface Logged {
   readonly fromIndex: number;
   readonly codes: Uint16Array;
   readonly commitment: Buffer;
-  /** Builds the entry's text with another root. All other fields are assumed to be known. */
+  /** Builds the entry's text with another root, as somebody can who knows all other fields. */
   readonly textWith: (root: Buffer) => string;
-  /** The nonce of the block's first outcome, which the proof of that outcome shows. */
+  /** The nonce of the block's first outcome, which the proof of that outcome contains. */
   readonly shownNonce: Buffer;
-  /** The sibling hash that the proof of the first outcome shows. */
+  /** The sibling hash that the proof of the first outcome contains. */
   readonly sibling: Buffer | undefined;
-  /** What the log shows of the block, by name. */
+  /** The public data of the block, by name. */
   readonly shown: Map<string, Buffer>;
 }
 
@@ -179,7 +181,7 @@ export function classesOf(sheet: ParSheet): Uint8Array {
 
 export interface Findings {
   readonly tests: number;
-  /** A p-value below this bound is not due to chance. */
+  /** Bound below which a p-value is not due to chance. */
   readonly bound: number;
   /** The smallest p-value and the name of its test. */
   readonly smallest: { readonly name: string; readonly p: number };

@@ -1,4 +1,7 @@
-/** Tests that nothing in the public log predicts outcomes, and that the checks find deliberate leaks. */
+/**
+ * Tests that nothing in the public log predicts outcomes, and that the checks of prediction.ts find
+ * deliberate leaks.
+ */
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import type { ParSheet } from '../../../src/domain/par.js';
@@ -16,7 +19,7 @@ test('no public data of the log predicts any of 1,000,000 outcomes better than c
   expect(smallest.p, `${smallest.name} (${tests} tests)`).toBeGreaterThan(bound);
 });
 
-test('no guessable value reveals the outcome of blocks with a single outcome', () => {
+test('no guessable value in the public log reveals the outcome of a block with a single outcome', () => {
   const { bound, smallest } = predictionsOf(loggedBlocks(sheet, 50, 1), classes);
   expect(smallest.p, smallest.name).toBeGreaterThan(bound);
 });
@@ -58,7 +61,7 @@ const leaks: [name: string, count: number, leak: Leak, found: RegExp][] = [
     /of length and place, and wins$/,
   ],
 ];
-test.each(leaks)('finds the leak of a public log with %s', (_, count, leak, name) => {
+test.each(leaks)('finds the deliberate leak of a public log with %s', (_, count, leak, name) => {
   const { bound, smallest } = predictionsOf(loggedBlocks(sheet, 50, count, leak), classes);
   expect(smallest.p).toBeLessThan(bound);
   expect(smallest.name).toMatch(name);

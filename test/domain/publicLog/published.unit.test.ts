@@ -1,6 +1,6 @@
 /**
- * Tests against third-party vectors: golang.org/x/mod (sumdb/note, sumdb/tlog, by the Go Authors) and the
- * examples of C2SP.
+ * Tests notes, proofs and tiles against third-party vectors: golang.org/x/mod (sumdb/note, sumdb/tlog, by the
+ * Go Authors) and the examples of C2SP.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -57,7 +57,7 @@ function* manglingsOf(text: string): Generator<string> {
 }
 
 describe('signed notes of golang.org/x/mod/sumdb/note', () => {
-  test('verifies a signed note of sumdb/note with one key, with both keys and with none', () => {
+  test('verifies a signed note of sumdb/note if one key, both keys or no key is known', () => {
     const read = parseNote(signed(peter, enoch));
     expect(read.text).toBe(note.text);
     expect(signersOf(read, [peterKey!])).toEqual([peterKey]);
@@ -66,7 +66,7 @@ describe('signed notes of golang.org/x/mod/sumdb/note', () => {
     expect(signersOf(parseNote(signed(peter, peter, enoch, enoch)), [peterKey!])).toEqual([peterKey]);
   });
 
-  test('refuses a note of sumdb/note with a wrong signature by a known key', () => {
+  test('refuses a note of sumdb/note with a wrong signature under the name of a known key', () => {
     const wrong = `${peter.slice(0, 60)}ABCD${peter.slice(60)}`;
     expect(() => signersOf(parseNote(signed(wrong)), [peterKey!])).toThrow(NoteError);
     for (const misnamed of [peter.replace('PeterNeumann', 'CarmenSandiego'), peter.replace('x08g', 'xxxx')]) {

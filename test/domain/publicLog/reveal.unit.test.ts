@@ -32,7 +32,7 @@ interface Sealed {
   readonly outcomes: Uint8Array;
 }
 
-/** Builds the answer of `GET /games/{id}/blocks/{number}` for a block. */
+/** Builds the response of `GET /games/{id}/blocks/{number}` for a block. */
 function answerOf(type: 'block' | 'pool' | 'shoes', count: number, sealed: Sealed) {
   const { seed, nonce, tree, commitment, mathHash, outcomes } = sealed;
   const isShoes = type === 'shoes';

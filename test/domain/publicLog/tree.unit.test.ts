@@ -41,7 +41,7 @@ const leavesUpTo = (size: number): Buffer[] =>
   Array.from({ length: size }, (_, index) => leafHash(recordOf(index)));
 
 describe('Merkle trees', () => {
-  // The leaves and roots in the tests of Certificate Transparency (RFC 6962) since 2013.
+  // The leaves and roots that the tests of Certificate Transparency (RFC 6962) have used since 2013.
   test('computes the tree roots that Certificate Transparency publishes', () => {
     const data = [
       '',
@@ -70,7 +70,7 @@ describe('Merkle trees', () => {
     );
   });
 
-  test('proves the inclusion of each leaf in trees of each size, and rejects every wrong proof', () => {
+  test('proves the inclusion of each leaf in Merkle trees of each size, and rejects every wrong proof', () => {
     const leaves = leavesUpTo(40);
     const tree = new MemoryTree(leaves);
     for (let size = 1; size <= 40; size++) {
@@ -91,7 +91,7 @@ describe('Merkle trees', () => {
     expect(rootByInclusion(1, 1, leaves[0]!, [])).toBeUndefined();
   });
 
-  test('proves the consistency of each tree with each smaller one, and rejects every other tree', () => {
+  test('proves that each Merkle tree contains each smaller one, and rejects the proof for every other tree', () => {
     const leaves = leavesUpTo(33);
     const tree = new MemoryTree(leaves);
     const other = leafHash(Buffer.of(2));
@@ -115,7 +115,7 @@ describe('Merkle trees', () => {
 });
 
 describe('tiles of a Merkle tree', () => {
-  test('reads and writes tile paths as C2SP does, with one spelling for each tile', () => {
+  test('reads and writes tile paths as C2SP does, and accepts one spelling for each tile', () => {
     const paths = {
       'tile/0/x001/x234/067': { level: 0, index: 1_234_067, width: 256 },
       'tile/0/000': { level: 0, index: 0, width: 256 },
@@ -172,7 +172,7 @@ describe('tiles of a Merkle tree', () => {
     }
   });
 
-  test('lists exactly the new tiles that a smaller log lacks', () => {
+  test('lists exactly those tiles of a log that a smaller size of the log lacks', () => {
     const spelled = (old: number, size: number) => newTiles(old, size).map(tilePath);
     expect(spelled(255, 257)).toEqual(
       'tile/entries/000 tile/entries/001.p/1 tile/0/000 tile/0/001.p/1 tile/1/000.p/1'.split(' '),

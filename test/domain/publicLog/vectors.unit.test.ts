@@ -1,5 +1,5 @@
 /**
- * Tests the published vectors, third-party keys and notes, and malformed input that strict readers must
+ * Tests the published proof vectors, third-party keys and notes, and malformed input that strict parsers must
  * refuse.
  */
 import { describe, expect, test } from 'vitest';
@@ -39,9 +39,12 @@ describe('published vectors of proofs', () => {
     expect(proofVectors()).toEqual(vectors);
   });
 
-  test.skipIf(CONTRACT === undefined)('publishes the same proof vectors as the contract', () => {
-    expect(withoutAbout(vectors)).toEqual(withoutAbout(CONTRACT!));
-  });
+  test.skipIf(CONTRACT === undefined)(
+    'the contract contains the same proof vectors as the published file',
+    () => {
+      expect(withoutAbout(vectors)).toEqual(withoutAbout(CONTRACT!));
+    },
+  );
 
   test('reads the published proof vectors back', () => {
     const { log, entry, witness, proof } = vectors;
@@ -57,7 +60,7 @@ describe('published vectors of proofs', () => {
     expect(signersOf(read.note, keys)).toEqual(keys);
   });
 
-  test('derives the published leaf nonces from any place of a block on', () => {
+  test('derives the published leaf nonces of a block from any position in the block on', () => {
     const { gameId, fromIndex, nonce, nonces } = vectors.block;
     const key = leafKeyOf({ gameId, fromIndex, nonce: Buffer.from(nonce, 'hex') });
     expect(leafNonces(key, 2, 1).toString('hex')).toBe(nonces.slice(1).join(''));
@@ -83,7 +86,7 @@ describe('signed notes', () => {
     expect(signersOf(note, [parseVkey(GO.vkey)])).toHaveLength(1);
   });
 
-  test('refuses a note with a wrong signature by a known key, and ignores signatures by unknown keys', () => {
+  test('refuses a note with a wrong signature of a known key, and ignores signatures of unknown keys', () => {
     const key = parseVkey(GO.vkey);
     const wrong = parseNote(GO.note.replace('answer', 'Answer'));
     expect(() => signersOf(wrong, [key])).toThrow(NoteError);

@@ -1,6 +1,6 @@
 /**
- * Tests the proof verifier: what it proves, that each step fails alone with its own message, and that it
- * detects any flipped bit.
+ * Tests the proof verifier: what it proves, that a fault in one step is reported for that step alone, and
+ * that it detects any flipped bit.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -68,7 +68,7 @@ function proofOf(
 }
 
 /**
- * Returns each text and number within a value, with a function that returns the value with this part
+ * Returns each text and number within a value, each with a function that returns the value with that part
  * replaced.
  */
 function textsOf(value: unknown): { text: string; set: (to: string) => unknown }[] {
@@ -84,7 +84,9 @@ function textsOf(value: unknown): { text: string; set: (to: string) => unknown }
   );
 }
 
-/** Builds a proof for each kind of game from blocks of five outcomes, with the options to verify it. */
+/**
+ * Builds a proof for each kind of game from blocks of five outcomes, and the options for its verification.
+ */
 function generatedProofs(): [string, Record<string, unknown>, VerifyOptions][] {
   const { shoe } = readVectors();
   const others = [1, 2, 3, 4].map((byte) => Buffer.alloc(54, byte));
@@ -117,12 +119,12 @@ function generatedProofs(): [string, Record<string, unknown>, VerifyOptions][] {
 }
 
 describe('the proof verifier', () => {
-  test('the verifier accepts the published proof with everything that it can be compared with', async () => {
+  test('the verifier accepts the published proof by the key of the log, and by a policy and a label key', async () => {
     expect(await verify(proof, TRUST)).toEqual([]);
     expect(await verify(proof, { policy: POLICY, labelKey: entry.labelKey })).toEqual([]);
   });
 
-  test('the verifier reports from kept checkpoints since when a record has been in the log', async () => {
+  test('the verifier finds in kept checkpoints since when the log has contained a record', async () => {
     const tiles = new Map([['tile/0/000.p/3', Buffer.from(log.tile, 'hex')]]);
     const readTile = async (path: string) => tiles.get(path)!;
     expect(await examine(proof, { ...TRUST, seen: [log.checkpoint2, log.checkpoint3], readTile })).toEqual({
@@ -250,7 +252,7 @@ describe('the proof verifier', () => {
         if (['spinId', 'roundId', 'loggedAt'].includes(name)) continue;
         for (const { text, set } of textsOf(value)) {
           for (let at = 0; at < text.length; at++) {
-            // The tests flip the lowest bit, and the bit between upper and lower case.
+            // The tests flip the lowest bit of each character, and the bit between upper and lower case.
             for (const bit of [0, 5]) {
               const to = set(turned(text, at, bit));
               if (isDeepStrictEqual(to, value)) continue;
@@ -264,7 +266,7 @@ describe('the proof verifier', () => {
     },
   );
 
-  test("the verifier ignores cosignatures that the quorum doesn't need, but accepts no other line", async () => {
+  test("the verifier ignores a wrong cosignature only if the quorum doesn't need it", async () => {
     const at = proof.tlogProof.indexOf('— witness') + 60;
     const changed = { ...proof, tlogProof: turned(proof.tlogProof, at) };
     expect(await verify(changed, TRUST)).toEqual([]);
@@ -314,7 +316,7 @@ describe('checks of the mathematics by the verifier', () => {
     };
   });
 
-  test('the verifier checks a slot outcome against its PAR sheet and its answer', async () => {
+  test('the verifier checks a slot outcome against its PAR sheet and the response to the spin', async () => {
     const options = { ...TRUST, sheet: { ...sheet, note: 'no part of it' }, spin };
     expect(await verify(proven, options)).toEqual([]);
     const shows = async (part: object) => verify(proven, { ...options, spin: { ...spin, ...part } });

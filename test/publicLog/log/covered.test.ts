@@ -1,5 +1,5 @@
 /**
- * Kills the worker with SIGKILL at each step of a block on its way into and out of the public log, while
+ * Kills the worker with SIGKILL at each step by which a block gets into the public log and is dealt, while
  * spins, tickets and rounds are played. A checkpoint fetched before a spin must cover the spin's block. `npm
  * run test:scale` deals 10,000 outcomes.
  */
@@ -21,12 +21,12 @@ const WANTED = IS_WHOLE ? 10_000 : 300;
 const AT_ONCE = 10;
 /** Number of proofs that are fetched and verified concurrently. */
 const PROVING = 8;
-/** Error codes of a game that has nothing to deal yet or whose worker is dead. */
+/** Error codes of requests to a game that has nothing to deal yet or whose worker is dead. */
 const NOT_NOW = ['KS-4203', 'KS-5002', 'KS-5004', 'KS-5012', 'KS-4110'];
 
 /**
- * The steps at which a worker dies. `TIMES` says on which pass through the step it dies. Which of the three
- * games are loaded by then depends on the pass.
+ * The steps at which a worker dies. `TIMES` says at which execution of the step it dies. How many of the
+ * three games are loaded by then depends on that number.
  */
 const KILLS: readonly Failpoint[] = [
   'block.leased',
@@ -38,7 +38,7 @@ const KILLS: readonly Failpoint[] = [
 const TIMES = IS_WHOLE ? [1, 2, 3] : [1];
 
 interface Dealt {
-  /** Path of the outcome's proof. */
+  /** URL path of the outcome's proof. */
   readonly path: string;
   readonly answer: unknown;
   /** PAR sheet, prize table or rules of the game. */
@@ -50,7 +50,7 @@ interface Dealt {
 interface Kind {
   /** Creates a game, which has no outcomes yet. */
   make(name: string): Promise<number>;
-  /** @returns the answer and the path of its proof, or undefined if nothing was dealt */
+  /** @returns the response and the path of its proof, or undefined if nothing was dealt */
   play(gameId: number, name: string): Promise<Omit<Dealt, 'seen'> | undefined>;
 }
 
@@ -91,7 +91,7 @@ const readTile = (path: string): Promise<Uint8Array> => {
   return tiles.get(path)!;
 };
 
-/** Returns the answer to a spin or deal, or undefined if there is nothing to deal at the moment. */
+/** Returns the response to a spin or deal, or undefined if there is nothing to deal at the moment. */
 const dealtBy = <T>({ status, body, text }: { status: number; body: T; text: string }): T | undefined => {
   if (status < 300) return body;
   expect(NOT_NOW, text).toContain((body as { errorCode?: string }).errorCode);
@@ -167,14 +167,17 @@ async function killAt(step: string, slotId: number) {
       return false;
     }, `the worker is dead at ${step}`);
   } finally {
-    // The worker may never reach the step, so it is killed here.
+    // The worker may never reach the step, so the test kills it here.
     doomed?.child.kill('SIGKILL');
   }
   await endLeases();
   return worker();
 }
 
-/** Checks that each proof holds and that the earlier checkpoint covers it. @returns the proven outcomes */
+/**
+ * Checks that each proof is valid and that the earlier checkpoint covers it.
+ * @returns the proven outcomes
+ */
 async function proveAll(dealt: readonly Dealt[]) {
   const [{ vkeys }] = (await sql`SELECT vkeys FROM logs`) as unknown as [{ vkeys: string[] }];
   const proofs: { gameId: number; outcome?: { nonce: string }; entry: string; salt: string }[] = [];
@@ -216,7 +219,8 @@ test(
     const last = await worker();
     expect(dealt.length).toBeGreaterThanOrEqual(WANTED);
     const proofs = await proveAll(dealt);
-    // The secrets of one outcome reveal nothing about another, so all nonces and salts differ.
+    // The published secrets of one outcome must reveal nothing about another, so all nonces and salts must
+    // differ.
     const nonces = proofs.flatMap(({ outcome }) => (outcome === undefined ? [] : [outcome.nonce]));
     expect(new Set(nonces).size).toBe(nonces.length);
     const salts = new Map(proofs.map(({ entry, salt }) => [entry, salt]));
@@ -237,8 +241,9 @@ test('a worker loads blocks that a killed worker had leased, or opens its raffle
   let raffleId = 0;
   const leased = async (gameId: number): Promise<number> =>
     (await sql`SELECT 1 FROM log_entries WHERE game_id = ${gameId} AND kind <= 3`).length;
-  // Once full, the queue needs nothing more that waits for a checkpoint that can't come, so the next worker
-  // reads it at once. No outcome was dealt, so only the reserve is made.
+  // The next worker can read a full queue at once. A queue that is not full would need further blocks, and
+  // these would wait for a checkpoint that this test prevents. No outcome was dealt, so a full queue has only
+  // the reserve.
   const isFull = async (): Promise<boolean> => {
     const [row] = await sql<{ is_full: boolean }[]>`
       SELECT count(*) > max(min_ready_blocks) AND bool_and(coalesce(log_index < (
@@ -254,7 +259,7 @@ test('a worker loads blocks that a killed worker had leased, or opens its raffle
     expect(await isOpen()).toBe(false);
     first.child.kill('SIGKILL');
     await first.ended;
-    // The last statement of the killed worker may still wait for the lock, and would get it once the lock is
+    // The last statement of the killed worker may still wait for the lock, and would run once the lock is
     // free.
     await tx`
       SELECT pg_terminate_backend(pid) FROM pg_stat_activity

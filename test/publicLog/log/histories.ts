@@ -74,7 +74,7 @@ export async function expectHistories(
   rmSync(folder, { recursive: true });
 }
 
-/** Checks that a revealed block proves itself, and that a changed one does not. */
+/** Checks that the verifier accepts a revealed block, and rejects a changed one. */
 async function expectBlock(
   service: Awaited<ReturnType<typeof startService>>,
   key: string,

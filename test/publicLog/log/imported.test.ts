@@ -45,7 +45,7 @@ describe('a public log after a restore of Postgres', () => {
   const PRIZES = [{ prizeName: 'Mug', prizeTier: 2, valueUsd: 1, count: 10 }];
   const TABLE = { ticketPriceUsd: 1, poolSize: 100, prizes: PRIZES };
   const sheet = parSheet('classic-3-reel');
-  /** Outcomes, tickets and shoes that were ever shown, as `game:index`. */
+  /** Outcomes, tickets and shoes that were ever dealt, as `game:index`. */
   let shown: Set<string>;
   let slot: number;
   let raffle: number;
@@ -115,8 +115,8 @@ describe('a public log after a restore of Postgres', () => {
   }
 
   /**
-   * Checks that outcomes dealt from now on were never shown before, all proofs hold, the audit is clean, and
-   * the history is proven.
+   * Checks that outcomes dealt from now on were never dealt before, that all proofs are valid, that the audit
+   * finds no fault, and that the history is proven.
    */
   async function expectGoesOn(spinIds: readonly string[], vkey: string): Promise<void> {
     await until(async () => (await readyz()).status === 200, 'it goes on without a restart');
@@ -136,8 +136,8 @@ describe('a public log after a restore of Postgres', () => {
   }
 
   /**
-   * Checks that `spindle verify --history` finds no fault in each game, and which log it names as the
-   * previous log.
+   * Checks that `spindle verify --history` finds no fault in each game, and that it names the expected log as
+   * the previous one.
    */
   async function expectHistory(
     logKey: string,

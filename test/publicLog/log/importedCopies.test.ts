@@ -1,6 +1,6 @@
 /**
- * Tests how a public log continues from the mirror of a witness, from a copy with many more records, and with
- * a key stored in Postgres.
+ * Tests how a public log continues from the mirror of a witness, from a copy with many more records than
+ * Postgres, and with a key stored in Postgres.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -39,7 +39,7 @@ useFreshStores();
 
 const sheet = parSheet('classic-3-reel');
 let slot: number;
-/** A spin in the database that is restored. */
+/** A spin that the restored database contains. */
 let kept: { spinId: string };
 
 async function play(): Promise<void> {
@@ -50,8 +50,8 @@ async function play(): Promise<void> {
 }
 
 /**
- * Plays, saves the database, appends more to the log, and restores the saved database. @returns the newest
- * note that was signed
+ * Plays, saves the database, appends more to the log, and restores the saved database.
+ * @returns the newest signed note
  */
 async function restored(
   more: NodeJS.ProcessEnv,
@@ -97,7 +97,7 @@ async function expectGoesOn(more: NodeJS.ProcessEnv, note: string): Promise<void
   expect(await logged()).toMatchObject({ halt: null });
 }
 
-test('continues a public log by importing the mirror of a witness that pulls', async () => {
+test('continues a public log after an import of the mirror of a pulling witness', async () => {
   const mirror = join(folder, 'mirror');
   const state = new WitnessState(
     join(folder, 'witness'),
@@ -117,7 +117,7 @@ test('continues a public log by importing the mirror of a witness that pulls', a
   await expectGoesOn({}, note);
 });
 
-test('continues a public log by importing more records than fit into one step of the import', async () => {
+test('continues a public log after an import of more records than fit into one step', async () => {
   const more = { LOG_COPY_DIR: join(folder, 'copy') };
   const many = 17_000;
   const log = () => sql`
@@ -136,7 +136,7 @@ test('continues a public log by importing more records than fit into one step of
   await expectGoesOn(more, note);
 });
 
-test('starts a new public log with a key that is made and stored in Postgres, while the service runs', async () => {
+test('starts a new public log with a generated key that is stored in Postgres, while the service runs', async () => {
   const more = { LOG_KEY: undefined, LOG_ORIGIN: undefined };
   await run(more);
   await openPartner(1000);

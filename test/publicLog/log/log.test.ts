@@ -1,4 +1,4 @@
-/** Tests the public log of a service: proofs for each kind of game, the public reads, and voided outcomes. */
+/** Tests the public log of a service: proofs for each kind of game, its public data, and voided outcomes. */
 import { createHash } from 'node:crypto';
 import { request } from 'node:http';
 import postgres from 'postgres';
@@ -83,7 +83,7 @@ const bytesOf = (path: string): Promise<Buffer> =>
 const readTile = async (path: string): Promise<Uint8Array> => bytesOf(path);
 
 describe('proofs of dealt outcomes', () => {
-  test('proves a slot spin with its PAR sheet and answer, and that its block was logged before it was dealt', async () => {
+  test('proves a slot spin with its PAR sheet and response, and that its block was logged before it was dealt', async () => {
     const sheet = parSheet('classic-3-reel');
     const gameId = await service.newGame(partner.key, sheet);
     const seen = await checkpoint();
@@ -124,7 +124,7 @@ describe('proofs of dealt outcomes', () => {
     expect(await verify(proof.body, { logKeys: [logKey], spin: body, table })).toEqual([]);
   });
 
-  test('proves the shoe of a blackjack round, and shows its seed once the round has ended', async () => {
+  test('proves the shoe of a blackjack round, and contains its seed once the round has ended', async () => {
     const gameId = await newTable(service, partner.partnerId);
     const open = await dealUntil(service, partner.key, gameId, 'shoes', ({ status }) => status === 'OPEN');
     const { roundId } = open;
@@ -183,7 +183,7 @@ describe('proofs of dealt outcomes', () => {
 });
 
 describe('reads of the public log', () => {
-  test('serves the public log as a tree of its records, with every published tile in every width', async () => {
+  test('serves the public log as a tree of its records, with every published tile at every width', async () => {
     const { size, root } = parseCheckpoint(parseNote(await checkpoint()).text);
     const bundle = await bytesOf(tilePath({ level: 'entries', index: 0, width: size }));
     const records = recordsOf(bundle)!;
@@ -210,7 +210,7 @@ describe('reads of the public log', () => {
     expect(JSON.parse(records[0]!.toString('utf8', 1))).toMatchObject({ type: 'genesis', vkey: logKey });
   });
 
-  test('logs each block and void of a game once, and identifies them to a holder of the key of that game', async () => {
+  test('logs each block and void of a game once, and holders of its label key can identify them', async () => {
     const gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
     await service.spin(partner.key, { gameId, playerId: 'p', wagerUsd: 0.25 });
     const rotated = await service.operator('POST', `/games/${gameId}/rotate`, { reason: 'seen by somebody' });
@@ -245,7 +245,7 @@ describe('reads of the public log', () => {
     expect(scan.result().faults).toEqual([]);
     const places = [...scan.result().places].slice(0, body.blocks.length);
     expect(places).toEqual(body.blocks.map(({ number, logIndex }) => [number, logIndex]));
-    // A void exhausts its block, which is then revealed.
+    // A void uses up its block, which is then revealed.
     const detail = await ask<{ reveal: { seed: string; nonce: string }; outcomes: string; entry: string }>(
       `/games/${gameId}/blocks/0?outcomes=true`,
     );
@@ -266,7 +266,7 @@ describe('reads of the public log', () => {
   test('`spindle verify --history` finds the whole history of a slot game, a raffle and a table in the public log', () =>
     expectHistories(service, partner, logKey));
 
-  test('loads no block before a published checkpoint covers it, and then deals it', async () => {
+  test('deals a block only once a published checkpoint covers it', async () => {
     const gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
     const queue = async () =>
       (await service.operator<{ queue: { outcomesReady: number } }>('GET', `/games/${gameId}`)).body.queue
@@ -300,7 +300,7 @@ describe('reads of the public log', () => {
     await until(async () => (await queue()) > before, 'it is loaded then');
   });
 
-  test("shows no part of the log's tree that is not published", async () => {
+  test("serves no part of the log's tree that is not published", async () => {
     const { size } = parseCheckpoint(parseNote(await checkpoint()).text);
     const gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
     // The entry is appended and signed, but its checkpoint is not published. A worker publishes signed

@@ -1,6 +1,6 @@
 /**
- * Tests proof paths of the public log that are computed from cached tiles, whatever state the tiles were
- * cached from.
+ * Tests proof paths of the public log that are computed from cached tiles, which may come from an older or
+ * different state of the log.
  */
 import { expect, test } from 'vitest';
 import { checkpointText } from '../../../src/domain/publicLog/checkpoints.js';
@@ -46,7 +46,7 @@ function stored(first: Log) {
 }
 
 test.each([0, 255, 256, 40_000, 65_535, 65_536, SIZE - 1])(
-  'proves record %i of the public log',
+  'computes a valid proof of record %i of the public log from cached tiles',
   async (logIndex) => {
     const tiles = new LogTiles(stored(log));
     const path = await tiles.path({ logId: 1, logIndex }, log.record(logIndex), log.covering);

@@ -1,6 +1,6 @@
 /**
- * Tests how the public log detects that Postgres was restored to an older state, or that a copy signs with
- * the same key.
+ * Tests how the public log detects that Postgres was restored to an older state, or that a copy of the
+ * installation signs with the same key.
  */
 
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
@@ -62,8 +62,8 @@ async function play(games: number): Promise<number[]> {
 }
 
 /**
- * Plays, then restores a database that lacks the latest games and published checkpoints. @param kept reads
- * the newest note known outside Postgres
+ * Plays, then restores a database that lacks the latest games and published checkpoints.
+ * @param kept reads the newest note that is stored outside Postgres
  */
 async function restored(more: NodeJS.ProcessEnv, kept: () => Promise<string>): Promise<void> {
   await run(more);
@@ -109,11 +109,11 @@ const games = async (): Promise<number[]> =>
   (await sql<{ game_id: number }[]>`SELECT game_id FROM games`).map((row) => row.game_id);
 
 describe('detecting a restore of Postgres to an older state', () => {
-  test('detects a restore of Postgres by the note in Redis, but not after Redis was emptied as well', async () => {
+  test('detects a restore of Postgres by the note in Redis, unless Redis was emptied as well', async () => {
     await restored({}, noteInRedis);
     await run();
     await expectHeld(await games(), 'Redis');
-    // A later start finds the halt in Postgres, because the evidence in Redis may be gone.
+    // A later start finds the halt in Postgres, because Redis may no longer have the evidence.
     await service.running.stop();
     await flushRedis();
     await run();
@@ -153,7 +153,7 @@ describe('detecting a restore of Postgres to an older state', () => {
 });
 
 describe('copies of the public log', () => {
-  test('completes the files in LOG_COPY_DIR after each publication, even if the folder disappeared', async () => {
+  test('completes the files in LOG_COPY_DIR after each publication, even if the folder was removed', async () => {
     const copy = join(folder, 'copy');
     await run({ LOG_COPY_DIR: copy });
     await openPartner(100);
@@ -161,11 +161,11 @@ describe('copies of the public log', () => {
     await expectWhole(copy);
     const vanished = () => service.metric('spindle_outside_copies_vanished_total{setting="LOG_COPY_DIR"}');
     expect(await vanished()).toBe(0);
-    // A file takes the folder's place, so the copy can't be written. The service does not wait for it.
+    // A file has the place of the folder, so the copy can't be written. The service must not wait for it.
     let tries = 0;
     await until(async () => {
       await rename(copy, `${copy}-away-${++tries}`);
-      // The worker may recreate the folder in between.
+      // The worker may create the folder again in between.
       return writeFile(copy, '').then(
         () => true,
         () => false,
@@ -189,7 +189,7 @@ describe('copies of the public log', () => {
     expect(await readdir(join(copy, 'tile', 'entries'))).toEqual(['000', '001.p']);
   });
 
-  test('deals nothing without the recorded LOG_COPY_DIR at a start until an operator gives up the copy', async () => {
+  test('deals nothing after a start without the recorded LOG_COPY_DIR, until an operator gives up the copy', async () => {
     const copy = join(folder, 'copy');
     const more = { LOG_COPY_DIR: copy };
     await run(more);
@@ -254,7 +254,7 @@ describe('copies of the public log', () => {
   });
 });
 
-/** Appends this many records that belong to no game to the log. */
+/** Appends a number of records to the log that belong to no game. */
 async function fill(records: number): Promise<void> {
   await sql`
     INSERT INTO log_notices (name, body)
@@ -286,11 +286,11 @@ async function expectWhole(copy: string): Promise<void> {
   expect(tree.root(size).equals(root)).toBe(true);
 }
 
-test('a note of another tree halts the log permanently while a worker runs, but covered outcomes are dealt', async () => {
+test('a note of another tree halts the log permanently while a worker runs, but logged blocks are dealt', async () => {
   await run();
   await openPartner(100);
   const [gameId] = await play(1);
-  // A copy of this installation has diverged and shares its Redis.
+  // A copy of this installation has another history and uses the same Redis.
   const size = Number((await logged()).size) + 5;
   const text = checkpointText({ origin: ORIGIN, size, root: Buffer.alloc(32, 1) });
   const redis = new Redis(stores.redisUrl, { protocol: 2 });

@@ -1,5 +1,6 @@
 /**
- * Stores, service and external copies for tests of a public log whose Postgres is restored to an older state.
+ * Stores, service and copies outside Postgres, for tests of a public log whose Postgres is restored to an
+ * older state.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -19,7 +19,7 @@ beforeEach(async () => {
   sql = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
 });
 afterEach(async () => {
-  // The connection is in a COPY that only ends with the connection.
+  // The connection executes a COPY that only ends with the connection.
   (standby as unknown as { connection: { stream: { destroy(): void } } })?.connection.stream.destroy();
   await sql.end();
   await stores.drop();
@@ -51,7 +51,7 @@ async function warns(more: NodeJS.ProcessEnv = {}): Promise<boolean> {
   return service.lines.some(({ msg, level }) => msg === WARNING && level === 40);
 }
 
-test('warns at a start about an asynchronous standby, unless the log is copied or there is no standby', async () => {
+test('warns at a start only if Postgres has an asynchronous standby and LOG_COPY_DIR is not set', async () => {
   expect(await warns()).toBe(false);
   await follow();
   expect(await warns()).toBe(true);

@@ -1,6 +1,6 @@
 /**
- * Tests the page /verify in a real Chromium: what it proves, which faults it names, and that it contacts no
- * host.
+ * Tests the page /verify in a real Chromium: what the page proves, which faults it names, and that it
+ * contacts no host.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';

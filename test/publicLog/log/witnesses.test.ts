@@ -52,7 +52,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** Starts a witness with the n-th key on a port that stays the same. */
+/** Starts a witness with the n-th key, always on the same port. */
 async function witness(n: number, port = 0) {
   const state = new WitnessState(join(folder, `w${n}`), keys[n]!);
   const policy = new Policy(`log ${vkeyOf(log)}\nquorum none\n`);
@@ -66,7 +66,7 @@ async function witness(n: number, port = 0) {
   return { port: server.port, state, close };
 }
 
-/** Starts a fake witness that answers as told. */
+/** Starts a fake witness, whose responses the test determines. */
 async function pretended(
   answer: (body: string) => { status: number; type?: string; body: string } | undefined,
 ) {
@@ -133,7 +133,7 @@ const outcomes = async (service: LoggedService, gameId: number): Promise<number>
     .outcomesReady;
 
 describe('witnesses without a quorum', () => {
-  test('adds cosignatures after a checkpoint is published, and shows them in checkpoint, proof and policy', async () => {
+  test('adds cosignatures to a published checkpoint, and includes them in checkpoint, proof and policy', async () => {
     const [one, two] = [await witness(0), await witness(1)];
     const service = await start([one.port, two.port], 'group g 1 w0 w1\nquorum none');
     const partner = await service.newPartner({ openingBalanceUsd: 10 });
@@ -155,7 +155,7 @@ describe('witnesses without a quorum', () => {
     expect(await auditFindings(stores)).toEqual([]);
   });
 
-  test('continues without a witness that is down, reports it, and asks it again', async () => {
+  test('continues while a witness is down, reports the witness, and asks it again', async () => {
     const [one, two] = [await witness(0), await witness(1)];
     await two.close();
     const service = await start([one.port, two.port], 'quorum none');
@@ -174,7 +174,7 @@ describe('witnesses without a quorum', () => {
     );
   });
 
-  test('ignores a witness that lies about what it has seen, and sends it nothing but its own log', async () => {
+  test('ignores a witness that lies about its newest checkpoint, and sends it only data of its own log', async () => {
     const size = (body: string): string => body.split('\n')[body.split('\n').indexOf(ORIGIN) + 1]!;
     const above = await pretended(() => ({ status: 409, type: 'text/x.tlog.size', body: '999999\n' }));
     const same = await pretended((body) => ({
@@ -190,13 +190,13 @@ describe('witnesses without a quorum', () => {
     const refuses = (n: number) => service.metric(`spindle_log_witness_refuses{witness="w${n}"}`);
     await until(async () => (await refuses(0)) === 1 && (await refuses(1)) === 1, 'two refuse');
     await until(() => foreign.asked.length > 1, 'the third is asked again at once');
-    // The first witness shows no checkpoint larger than ours, so its claim is no evidence.
+    // The first witness returns no checkpoint larger than the log, so its claim is no evidence.
     expect(await service.metric('spindle_log_halted')).toBe(0);
     expect(same.asked.filter((body) => body.startsWith('old '))).toHaveLength(1);
     expect((await checkpoint(service)).by).toEqual([]);
   });
 
-  test('halts appending when a witness shows a larger tree with our signature', async () => {
+  test("halts appending if a witness returns a larger tree with the log's signature", async () => {
     const text = `${ORIGIN}\n999999\n${Buffer.alloc(32, 1).toString('base64')}\n`;
     const { signatureLine } = await import('../../../src/domain/publicLog/notes.js');
     const forked = await pretended((body) =>
@@ -210,7 +210,7 @@ describe('witnesses without a quorum', () => {
 });
 
 describe('witnesses with a quorum', () => {
-  test('loads no new block without a quorum of cosignatures, but deals covered outcomes meanwhile', async () => {
+  test('loads no new block without a quorum of cosignatures, but deals blocks that were published before', async () => {
     const [one, two, three] = [await witness(0), await witness(1), await witness(2)];
     const service = await start([one.port, two.port, three.port], 'group g 2 w0 w1 w2\nquorum g');
     const partner = await service.newPartner({ openingBalanceUsd: 100 });
@@ -226,7 +226,7 @@ describe('witnesses with a quorum', () => {
     const { size } = await checkpoint(service);
     await service.operator('POST', `/games/${gameId}/blocks`, { count: 1 });
     await until(() => isAppended(size), 'it is appended');
-    // The test waits for several rounds. Each of them gets one cosignature of two.
+    // The test waits for several rounds. Each round gets one of the two cosignatures.
     const rounds = async () =>
       Number((await sql`SELECT max(cosignatures) AS n FROM log_checkpoints WHERE size > ${size}`)[0]!.n);
     await until(async () => (await rounds()) === 1, 'one has cosigned it');
@@ -296,7 +296,7 @@ const attention = async (service: LoggedService): Promise<string[]> =>
     .missingWitnesses;
 
 describe('a witness that was never reached', () => {
-  test('names a witness that the quorum lacks to operators, and log show says that it has never cosigned', async () => {
+  test('names to operators the witness whose cosignature is missing, and log show says that it never cosigned', async () => {
     const [one, two] = [await witness(0), await witness(1)];
     await two.close();
     const service = await start([one.port, two.port], 'group g all w0 w1\nquorum g');
@@ -310,7 +310,7 @@ describe('a witness that was never reached', () => {
     expect(await logShow()).not.toContain('never');
   });
 
-  test('reports no problem for an unreachable witness without a quorum', async () => {
+  test('reports no problem if a witness is unreachable and the policy has no quorum', async () => {
     const one = await witness(0);
     await one.close();
     const service = await start([one.port], 'quorum none');

@@ -56,8 +56,8 @@ export class TestLog {
 }
 
 /**
- * Serves a log with a checkpoint of a size over HTTP. @param shown called at each request for the log and the
- * size
+ * Serves a log with a checkpoint of a size over HTTP.
+ * @param shown returns the log and the size for each request
  */
 export async function showLog(
   shown: () => { log: TestLog; size: number },

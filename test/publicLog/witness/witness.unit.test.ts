@@ -65,7 +65,7 @@ describe('a witness that serves', () => {
     expect((await shown('0'.repeat(64))).status).toBe(404);
   });
 
-  test('a serving witness remembers after a restart what it has cosigned', async () => {
+  test('a serving witness remembers its cosigned checkpoints after a restart', async () => {
     await send(log.submission(0, 5));
     await server.close();
     state = new WitnessState(folder, signer);
@@ -111,7 +111,7 @@ describe('a witness that serves', () => {
     expect(await readdir(join(folder, 'evidence'))).toHaveLength(2);
   });
 
-  test('a serving witness cosigns one of many concurrent submissions from the same size', async () => {
+  test('a serving witness cosigns only one of many concurrent submissions with the same old size', async () => {
     await send(log.submission(0, 2));
     const answers = await Promise.all([3, 4, 5, 6, 7, 8, 9, 10].map((size) => send(log.submission(2, size))));
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
