@@ -1,5 +1,6 @@
 /**
- * Sets the communal progressives of a model run as the operator, and compares them with the model at the end.
+ * Sets the communal progressives of a test with the reference model, as the operator does, and compares them
+ * with the model at the end.
  */
 import { bonusText } from './communal.js';
 import { amount, at } from './decimal.js';
@@ -51,7 +52,7 @@ export async function setBonus(
   model.setPot(gameId, rules, amount(budget)!);
 }
 
-/** Checks that the pots that the operator sees match a state of the model. */
+/** Checks that the pots that the operator reads match a possible state of the model. */
 export async function judgePots(operate: Operate, model: PartnerModel): Promise<void> {
   for (const gameId of model.states[0]!.pots.keys()) {
     const seen = await operate('GET', `/games/${gameId}/communal`);

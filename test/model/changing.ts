@@ -1,26 +1,26 @@
 /**
- * Models settings that the operator changes, and the rate limit windows. It determines which values a front
- * end may know at a given time.
+ * Models settings that the operator changes, and the windows of rate limits. Determines which values a front
+ * end may use at a given time.
  */
 
 import { IS_WHOLE } from '../support/root.js';
 
 /**
  * Time in ms after which a change must be in force on every front end. The contract promises one second after
- * the answer, and `npm run test:time` enforces it. In other runs a process may be paused for longer on a busy
- * machine.
+ * the response, and `npm run test:time` enforces it. In other executions a process may be paused for longer
+ * on a busy machine.
  */
 const IN_FORCE_MS = IS_WHOLE ? 1000 : 2500;
 
 export class Violation extends Error {}
 
 /**
- * A value that the operator changes. The new value may appear as soon as the change is answered. One second
- * later, or once a front end has shown it, that front end must not show an older value.
+ * A value that the operator changes. Front ends may use the new value as soon as the response to the change
+ * arrives. A front end must not use an older value one second later, or after it has used the new one.
  */
 export class Changing<T> {
   readonly #versions: { readonly value: T; readonly changedAt: number }[];
-  /** Oldest version that a front end may still show, by front end. */
+  /** Index of the oldest version that a front end may still use, by front end. */
   readonly #shown = new Map<number, number>();
 
   constructor(first: T) {
@@ -31,7 +31,7 @@ export class Changing<T> {
     return this.#versions.at(-1)!.value;
   }
 
-  /** @param changedAt time of the answer to the change, by performance.now() */
+  /** @param changedAt time of the response to the change, by performance.now() */
   change(value: T, changedAt: number): void {
     this.#versions.push({ value, changedAt });
   }
@@ -46,7 +46,7 @@ export class Changing<T> {
     return this.#versions.slice(this.#inForce(time)).map(({ value }) => value);
   }
 
-  /** Notes that a front end answered a request of that time in a way that only these values explain. */
+  /** Records that a front end answered a request, sent at a time, in a way that only these values explain. */
   showed(front: number, sentAt: number, values: readonly T[]): void {
     const from = this.#oldest(front, sentAt);
     const oldest = this.#versions.findIndex(({ value }, place) => place >= from && values.includes(value));
@@ -62,7 +62,7 @@ export class Changing<T> {
   }
 }
 
-/** Window data in an answer. */
+/** Data of a rate limit window in a response. */
 export interface WindowSeen {
   readonly limit: number;
   readonly remaining: number;
@@ -70,14 +70,14 @@ export interface WindowSeen {
   readonly isLimited: boolean;
 }
 
-/** Spins have one window, and all other requests share another. */
+/** Kinds of windows. Spins are counted in one window, and all other requests in another. */
 export type WindowKind = 'spin' | 'API';
 
-/** A partner's fixed windows of one kind. Answers give the end of a window (X-RateLimit-Reset). */
+/** A partner's fixed windows of one kind. Responses contain the end of a window (X-RateLimit-Reset). */
 export class Windows {
   #reset = 0;
   #used = 0;
-  /** Number of requests with an unknown fate. Each of them may be counted once, at any time. */
+  /** Number of requests with an unknown result. Each of them may be counted once, at any time. */
   #strays = 0;
 
   constructor(readonly kind: WindowKind) {}
@@ -87,8 +87,8 @@ export class Windows {
   }
 
   /**
-   * Accepts the answers to requests that were in flight together, in any order.
-   * @throws Violation if no order of counting explains the answers
+   * Accepts the responses to requests that were in progress together, in any order.
+   * @throws Violation if no order of counting explains the responses
    */
   take(seen: readonly WindowSeen[]): void {
     for (const reset of [...new Set(seen.map((each) => each.reset))].sort((a, b) => a - b)) {
@@ -123,7 +123,10 @@ export class Windows {
     this.#used = used;
   }
 
-  /** Counted requests without an answer must be among the strays. */
+  /**
+   * The window counts more requests than were answered. The other requests must be among those with an
+   * unknown result.
+   */
   #explainGap(gap: number, what: string): void {
     this.#strays -= gap;
     if (this.#strays < 0) this.#fail(`${what}: ${-this.#strays} more than there were requests`);

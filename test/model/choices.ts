@@ -1,5 +1,5 @@
 /**
- * Models outcomes that testers choose: the permitted answers to a choice, and the effect of a choice on a
+ * Models outcomes that testers choose: the permitted responses to a choice, and the effect of a choice on a
  * spin.
  */
 import { amount, at } from './decimal.js';
@@ -8,7 +8,7 @@ import type { Combination } from './sheet.js';
 import { choiceKey, type Game, type SpinRecord, type State } from './state.js';
 
 /**
- * Checks that a spin is marked as forced exactly if its outcome was chosen, and that it shows the chosen
+ * Checks that a spin is marked as forced exactly if a tester chose its outcome, and that it has the chosen
  * outcome.
  */
 export const fitsChoice = ({ json }: SpinRecord, choice: Combination | undefined): boolean =>
@@ -19,7 +19,7 @@ export const fitsChoice = ({ json }: SpinRecord, choice: Combination | undefined
 /**
  * @param game game of the partner; undefined if the partner has no game with this id
  * @param isUnheard true if it is unknown whether the choice was made
- * @returns the states after the choice, or a text that names the expected answer
+ * @returns the states after the choice, or a text that names the expected response
  */
 export function judgeChoice(
   state: State,

@@ -1,12 +1,12 @@
 /**
  * Models a communal progressive by docs/contract.md §17: the counter, events, shares and notices of a dealt
- * spin. No state is changed in place.
+ * spin. No function changes a state in place.
  */
 import { at, type Json, usd } from './decimal.js';
 
 export interface BonusRules {
   readonly interval: number;
-  /** Part of the triggering player, in hundredths of a percent. */
+  /** Part of an event's payout that the triggering player gets, in hundredths of a percent. */
   readonly triggerPart: bigint;
   readonly communitySize: number;
   readonly returnsToBudget: boolean;
@@ -19,14 +19,14 @@ export interface Pot {
   readonly rules: BonusRules;
   readonly progress: number;
   readonly budget: bigint;
-  /** Players who spun, the most recent first. */
+  /** Players who spun, most recent first. */
   readonly recent: readonly string[];
 }
 
-/** Name of a spin: its id, or its position in the list of lost spins. */
+/** Name of a spin: its id, or its index in the list of lost spins (whose result is unknown). */
 export type SpinName = string | number;
 
-/** A share of an event, with the fields of its notice. */
+/** A share of an event, with the fields of the notice that informs the player. */
 export interface Share {
   readonly event: SpinName;
   readonly gameId: number;
@@ -45,13 +45,13 @@ export type Entry = SpinName | Share;
 export interface Player {
   readonly opening: bigint;
   readonly balance: bigint;
-  /** Entries in the order of the ledger. */
+  /** Ledger entries in their order. */
   readonly entries: readonly Entry[];
   /** Shares of which the player has not been notified, oldest first. */
   readonly untold: readonly Share[];
 }
 
-/** Effects of a spin besides its own balance. */
+/** Effects of a spin other than the change of its player's balance. */
 interface Counted {
   readonly players: ReadonlyMap<string, Player>;
   readonly pot: Pot | undefined;
@@ -59,7 +59,10 @@ interface Counted {
   readonly told: Share | undefined;
 }
 
-/** Applies the counter, event and notice of a spin. @param players players after the spin itself */
+/**
+ * Applies a spin to the counter, and pays its event and its notice.
+ * @param players players after the spin itself
+ */
 export function counted(
   players: ReadonlyMap<string, Player>,
   pot: Pot | undefined,
@@ -125,7 +128,7 @@ function told(players: ReadonlyMap<string, Player>, pot: Pot | undefined, player
 export const bonusText = (micros: bigint): string => usd(micros).replace(/0{1,4}$/, '');
 
 /**
- * Compares the notice in an answer with the expected notice.
+ * Compares the notice in a response with the expected notice.
  * @param eventIds known event ids by the spin that fired the event
  * @returns the known ids including the new one, or a text that describes the fault
  */

@@ -39,7 +39,7 @@ export function micros({ digits, places }: Decimal): bigint | undefined {
 
 /**
  * Returns the micro-USD of an amount that {@link numbersAsText} converted to text. Undefined if the text is
- * no amount.
+ * not an amount.
  */
 export const amount = (value: Json | undefined): bigint | undefined =>
   typeof value === 'string' && TOKEN.test(value) ? micros(decimal(value)) : undefined;

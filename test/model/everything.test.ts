@@ -1,7 +1,7 @@
 /**
- * Tests the service against the reference of test/model/everything/ with random sequences of all commands.
- * Reads are compared after each command. EVERYTHING_SEQUENCES sets the number of sequences and
- * EVERYTHING_SEED selects them.
+ * Tests the service against the reference model of test/model/everything/ with random sequences of all
+ * commands. Data that the service returns is compared after each command. EVERYTHING_SEQUENCES sets the
+ * number of sequences and EVERYTHING_SEED selects them.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { freshStores } from '../setup/freshStores.js';
@@ -50,7 +50,7 @@ describe('the service behaves like the reference model of all commands', {
         shrinkMs: SHRINK_MS,
       };
       await runEverything(world, { ...options, sequences: SEQUENCES });
-      // The run must reach every wanted situation, or else it proves nothing.
+      // The sequences must reach every wanted situation, or else this test proves nothing.
       if (SEQUENCES >= SEQUENCES_DEFAULT) expect(WANTED.filter((what) => !world.seen.has(what))).toEqual([]);
       expect(await auditFindings(stores)).toEqual([]);
     } finally {

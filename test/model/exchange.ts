@@ -1,4 +1,4 @@
-/** Types of a partner's requests and answers, and checks that apply to every answer. */
+/** Types of a partner's requests and responses, and checks that apply to every response. */
 import { type Changing, Violation, type WindowKind, type WindowSeen } from './changing.js';
 import { at, type Json, numbersAsText } from './decimal.js';
 
@@ -18,7 +18,7 @@ export interface SpinRequest {
   readonly body: string;
 }
 
-/** A request whose answer does not depend on spins. One of several statuses and codes is permitted. */
+/** A request whose response does not depend on spins. One of several statuses and codes is permitted. */
 export interface FixedRequest {
   readonly kind: 'fixed';
   readonly window: WindowKind;
@@ -54,10 +54,10 @@ export interface Exchange {
   readonly key: Key;
   /** Number of the front end that received the request. */
   readonly front: number;
-  /** Time of the request by performance.now(), as for all times here. */
+  /** Time of the request by performance.now(), like all times in this type. */
   readonly sentAt: number;
   readonly receivedAt: number;
-  /** Undefined if the connection was cut before the answer. */
+  /** Undefined if the connection was cut before the response. */
   readonly answer: Answer | undefined;
   /** True if only a part of the request was sent, so that the request can have no effect. */
   readonly isPartial: boolean;
@@ -65,13 +65,13 @@ export interface Exchange {
   readonly isTroubled: boolean;
 }
 
-/** Returns the name of an answer for expectations and counts, such as `200` or `404 KS-4204`. */
+/** Returns the name of a response for expectations and counts, such as `200` or `404 KS-4204`. */
 export function outcomeOf({ status, text }: Answer): string {
   if (status < 400) return String(status);
   return `${status} ${at(parsed(text), 'errorCode') ?? 'without errorCode'}`;
 }
 
-/** Returns an answer's body with its numbers as text. Undefined if it is no JSON. */
+/** Returns the body of a response with its numbers as text. Undefined if the body is not JSON. */
 export function parsed(text: string): Json | undefined {
   try {
     return numbersAsText(text);
@@ -94,9 +94,9 @@ const wholeNumber = (answer: Answer, header: string): number => {
 };
 
 /**
- * Returns the window of an answer, or a text that describes its wrong headers.
+ * Returns the rate limit window in a response, or a text that describes its wrong headers.
  * @param from time of the request by the store's clock, in s
- * @param to time of the answer by the store's clock, in s
+ * @param to time of the response by the store's clock, in s
  */
 export function windowOf(answer: Answer, from: number, to: number): Omit<WindowSeen, 'isLimited'> | string {
   const limit = wholeNumber(answer, 'x-ratelimit-limit');
@@ -138,13 +138,13 @@ export function judgeError(exchange: Exchange, { text }: Answer): void {
 }
 
 /**
- * The window of failed authentications of one client address. Other tests may fail from the same address at
- * the same time.
+ * The rate limit window of failed authentications of one client address. Other tests may fail from the same
+ * address at the same time.
  */
 export class AuthFailures {
   readonly #answered: { readonly reset: number; readonly receivedAt: number }[] = [];
 
-  /** @throws Violation if the answer to a failed authentication is not permitted or its window is wrong */
+  /** @throws Violation if the response to a failed authentication is not permitted or its window is wrong */
   take(
     exchange: Omit<Exchange, 'key' | 'answer'>,
     answer: Answer,
@@ -185,7 +185,7 @@ export function describe({ request, answer, front, sentAt, receivedAt }: Told): 
   return `${asked} → ${answer.status}${replayed}, ${left} left, ${took}: ${short(answer.text)}`;
 }
 
-/** The fields of an exchange that a line shows. */
+/** The fields of an exchange that an error message contains. */
 export type Told = Pick<Exchange, 'request' | 'answer' | 'front' | 'sentAt' | 'receivedAt'>;
 
 export function fail(exchange: Told, what: string): never {

@@ -1,4 +1,4 @@
-/** Sends the requests of model runs on connections that can be cut. */
+/** Sends the requests of tests with the reference model, on connections that can be cut. */
 import { ConnectionEnded, portOf, Wire } from '../support/load.js';
 import type { Answer } from './exchange.js';
 
@@ -36,8 +36,8 @@ export const pathPart = (text: string): string =>
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /**
- * Resolves after the given number of microseconds, which is too short for a timer. It selects the moment of a
- * cut and does not wait for an event.
+ * Resolves after a number of microseconds, which is too short for a timer. It determines the moment of a cut;
+ * no event marks that moment.
  */
 export async function afterMicroseconds(us: number): Promise<void> {
   const end = performance.now() + us / 1000;
@@ -73,7 +73,7 @@ export class Front {
   }
 
   /**
-   * Sends a request and cuts the connection after a delay. Returns undefined if the answer had not arrived.
+   * Sends a request and cuts the connection after a delay. Returns undefined if the response had not arrived.
    */
   async askAndCut(
     request: HttpRequest,

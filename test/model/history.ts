@@ -1,18 +1,18 @@
-/** Checks the fields that a history adds to a spin against the spin's answer. */
+/** Checks the fields that a history adds to a spin against the response to the spin. */
 import { isDeepStrictEqual } from 'node:util';
 import { amount, at, type Json } from './decimal.js';
 
 type Members = { readonly [name: string]: Json };
 
-/** Returns a spin of a history in the form of its answer. */
+/** Returns a spin of a history in the form of the response to the spin. */
 export function withoutHistory(members: Members): Members {
   const { wagerUsd, balanceBeforeUsd, balanceAfterUsd, outcomeIndex, ...spin } = members;
   return spin;
 }
 
 /**
- * Describes the fault of an item of a history. Undefined if the item is the answered spin and its additional
- * fields are correct.
+ * Describes the fault of an item of a history. Undefined if the item is the spin of the response and its
+ * additional fields are correct.
  */
 export function historyFault(
   item: Json | undefined,
@@ -25,7 +25,7 @@ export function historyFault(
   const { createdAt: _, gameId: shownGameId, playerId: __, ...members } = (item ?? {}) as Members;
   if (!isDeepStrictEqual(withoutHistory(members), json)) return `was answered as ${JSON.stringify(json)}`;
   if (shownGameId !== String(gameId)) return `is of game ${gameId}`;
-  // Booleans remain booleans when numbers are kept as text.
+  // Booleans remain booleans when numbers are converted to text.
   const hasFired = at(json, 'communityBonus', 'isTriggerPlayer') === true;
   const share = hasFired ? amount(at(json, 'communityBonus', 'yourShareUsd'))! : 0n;
   const expected = {

@@ -1,6 +1,6 @@
 /**
- * Compares the ledger with the model's history: it must have exactly one row for each spin with its amounts,
- * and totals equal to their sums.
+ * Compares the ledger with the model's history: it must have exactly one row for each spin with the spin's
+ * amounts, and totals that are their sums.
  */
 import type postgres from 'postgres';
 import { until } from '../support/wait.js';
@@ -25,7 +25,7 @@ interface Row {
 
 type Sql = postgres.Sql<{ bigint: bigint }>;
 
-/** The player with the last spin of a run, who makes no other spin. */
+/** The player who sends the last spin of a scenario, and no other spin. */
 export const LAST_PLAYER = 'the last';
 
 const SPIN = 1;
@@ -35,8 +35,8 @@ const FORCED = 9;
 const KINDS = { spin: SPIN, share: SHARE, forced: FORCED };
 
 /**
- * Waits until every answered spin is committed and compares the ledger with the model.
- * @throws Violation if the ledger matches no state of the model
+ * Waits until every acknowledged spin is committed and compares the ledger with the model.
+ * @throws Violation if the ledger matches no possible state of the model
  */
 export async function judgeLedger(sql: Sql, model: PartnerModel): Promise<void> {
   const { partnerId } = model;
@@ -112,7 +112,7 @@ export async function judgeLedger(sql: Sql, model: PartnerModel): Promise<void> 
 const spinsOf = (state: State, playerId: string): number =>
   (state.players.get(playerId)?.entries ?? []).filter((entry) => typeof entry !== 'object').length;
 
-/** Describes the difference between the rows and a state. Undefined if there is none. */
+/** Describes the difference between the ledger rows and a state. Undefined if there is none. */
 function faultOf(model: PartnerModel, state: State, rows: readonly Row[]): string | undefined {
   const byPlayer = new Map<string, Row[]>();
   for (const row of rows) byPlayer.set(row.player_id, [...(byPlayer.get(row.player_id) ?? []), row]);

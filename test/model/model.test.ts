@@ -32,7 +32,7 @@ beforeAll(async () => {
   const env = (more: NodeJS.ProcessEnv = {}) =>
     environment(stores, {
       ...constants({ authFailureLimit: 1_000_000, flushIntervalMs: 10, catalogPollMs: 50 }),
-      // The window is one second, so that every run spans releases of request ids.
+      // A window of one second makes the service release request ids during every scenario.
       REQUEST_ID_WINDOW_S: '1',
       ...more,
     });
@@ -68,7 +68,7 @@ describe.concurrent('the service behaves as the reference model allows', {
 }, () => {
   test('answers random requests of partners and their operator as the reference model allows', async () => {
     const { runs, seen } = await runModel(options(services.slice(0, 2), RUNS));
-    // The run must reach every wanted outcome, or else it proves nothing.
+    // The scenarios must reach every wanted response, or else this test proves nothing.
     const wanted = [
       'spin 200',
       'spin 200 replayed',

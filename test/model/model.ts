@@ -1,11 +1,11 @@
 /**
- * The reference model: it derives the permitted answers of a partner from the earlier answers. It follows the
- * rules of docs/contract.md, has no input or output, and shares no code with the service.
+ * The reference model: it derives the permitted responses to a partner's requests from the earlier responses.
+ * It follows the rules of docs/contract.md, has no input or output, and uses no code of the service.
  *
  * Facts that can't be known from outside are represented by a set of possible states. A spin whose connection
- * was cut may have been dealt or not, with any payout of its sheet, at once or later. Each answer keeps only
- * the states that explain it. If no state is left, the service is wrong. Requests that were in flight
- * together must be explained by some order of them.
+ * was cut may have been dealt or not, with any payout of its sheet, at once or later. After each response,
+ * only the states that explain it remain. If no state remains, the service is wrong. Requests that were in
+ * progress together must be explained by some order of them.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { type Changing, Violation, type WindowKind, type WindowSeen, Windows } from './changing.js';
@@ -50,22 +50,27 @@ import {
   union,
 } from './state.js';
 
-/** Time in ms after which a waiting request may be answered with a store timeout. */
+/** Time in ms after which a waiting request may get the error for a timeout of a store. */
 const PATIENCE_MS = 2000;
 const STATES_MAX = 20_000;
 
-/** An exchange that passed its window, with the settings that may have been in force. */
+/**
+ * An exchange that passed the checks of its rate limit window, with the settings that may have been in force.
+ */
 interface Served {
   readonly exchange: Exchange;
   readonly answer: Answer;
   readonly settings: readonly Settings[];
-  /** The spin in a 200 of POST /spin. */
+  /** The spin in a response 200 to POST /spin. */
   readonly record: SpinRecord | undefined;
   /** True if the effect of the request is unknown. */
   readonly isUnheard?: true;
 }
 
-/** Result of an answer in one state: the following states, or a text that names the expected answer. */
+/**
+ * Result of applying a response to one state: the following states, or a text that names the expected
+ * response.
+ */
 type Failpoint = readonly State[] | string;
 
 export class PartnerModel {
@@ -107,12 +112,12 @@ export class PartnerModel {
     return this.#landed(this.#states);
   }
 
-  /** Number of lost spins for which it is unknown whether they were dealt, or with which outcome. */
+  /** Number of lost spins with an unknown result: whether they were dealt, or with which outcome. */
   get undecided(): number {
     return this.#lost.filter((_, place) => !this.#isDecided(place)).length;
   }
 
-  /** Undecided spins that can be retried because they have a requestId. */
+  /** Lost spins with an unknown result that can be retried because they have a requestId. */
   get unresolved(): SpinRequest[] {
     return this.#lost
       .filter(({ request }, place) => request.requestId !== undefined && !this.#isDecided(place))
@@ -120,13 +125,14 @@ export class PartnerModel {
   }
 
   /**
-   * Accepts exchanges that were in flight together and may have taken effect in any order.
-   * @throws Violation if nothing explains the answers
+   * Accepts exchanges that were in progress together and may have taken effect in any order.
+   * @throws Violation if nothing explains the responses
    */
   take(exchanges: readonly Exchange[]): void {
     // A lost spin may have been dealt before any of the other requests.
     for (const exchange of exchanges) if (exchange.answer === undefined) this.#lose(exchange);
-    // All answers are judged by the earlier knowledge. New knowledge is applied afterwards.
+    // All responses are checked against what the model knew before them. What they reveal is applied
+    // afterwards.
     const learnt: (() => void)[] = [];
     const seen: Record<WindowKind, WindowSeen[]> = { spin: [], API: [] };
     const served: Served[] = [];
@@ -168,8 +174,8 @@ export class PartnerModel {
   }
 
   /**
-   * Accepts answers that leave the effect of the request open: answers that ask for a retry, and answers
-   * without a store.
+   * Accepts responses that leave the effect of the request open: responses that ask for a retry, and
+   * responses without a store.
    */
   #isUnheard(exchange: Exchange, answer: Answer, together: readonly Exchange[]): boolean {
     const { request, sentAt, receivedAt } = exchange;
@@ -180,7 +186,8 @@ export class PartnerModel {
       const isTwin = (other: Exchange | Lost): boolean =>
         other !== exchange && other.request.kind === 'spin' && other.request.requestId === requestId;
       if (outcome === '409 KS-4110' && requestId !== undefined && [...together, ...this.#lost].some(isTwin)) {
-        // The other request is in progress, and this request may have been counted.
+        // An earlier request with the same id is still in progress. This request may already count towards
+        // the rate limit.
         this.#windows.spin.addStray();
         return true;
       }
@@ -189,7 +196,7 @@ export class PartnerModel {
         this.#lose(exchange);
         return true;
       }
-      // An answer with this code states that nothing happened.
+      // A response with one of these codes states that nothing happened.
       if (outcome !== '503 KS-5002' && outcome !== '500 KS-5004') return false;
     } else if (!isTroubled || answer.status < 500) return false;
     this.#windows[windowKindOf(request)].addStray();
@@ -235,7 +242,7 @@ export class PartnerModel {
     );
   }
 
-  // Checks of a single answer -----------------------------------------------------------------------------
+  // Checks of a single response -----------------------------------------------------------------------------
 
   /** Returns whether the key was accepted. */
   #authenticates(exchange: Exchange, answer: Answer, learnt: (() => void)[]): boolean {
@@ -262,7 +269,9 @@ export class PartnerModel {
     return true;
   }
 
-  /** Reads the window of an answer. Undefined if the request was refused before it was counted. */
+  /**
+   * Reads the rate limit window of a response. Undefined if the request was refused before it was counted.
+   */
   #count(
     exchange: Exchange,
     answer: Answer,
@@ -295,8 +304,8 @@ export class PartnerModel {
   }
 
   /**
-   * Returns the spin of a 200. It must fit its sheet, repeat the fields of its request, and agree with
-   * earlier answers.
+   * Returns the spin of a response 200. The spin must fit its sheet, repeat the fields of its request, and
+   * agree with earlier responses.
    */
   #recordOf(exchange: Exchange, request: SpinRequest, answer: Answer): SpinRecord {
     const isReplay = isReplayed(answer);
@@ -377,7 +386,9 @@ export class PartnerModel {
     }
   }
 
-  /** Checks a spin as GET returns it: the answered spin with its time and game. */
+  /**
+   * Checks a spin in the response to a GET: it must be the spin that the player got, with its time and game.
+   */
   #judgeCopy(exchange: Exchange, json: Json | undefined, record: SpinRecord): void {
     const createdAt = at(json, 'createdAt');
     const fault = historyFault(json, this.#game(record.gameId)!.sheet.wager, record);
@@ -503,7 +514,10 @@ export class PartnerModel {
     return told === undefined ? `${expected} ${lostText(state.lostDeals.get(spin)!)}` : [told];
   }
 
-  /** Returns the state in which a lost spin is identified with a record. Undefined if this is impossible. */
+  /**
+   * Returns the state in which a lost spin is identified with a spin in a response. Undefined if this is
+   * impossible.
+   */
   #tell(state: State, place: number, record: SpinRecord): State | undefined {
     const deal = state.lostDeals.get(place)!;
     const { gameId, requestId } = this.#lost[place]!.request;
@@ -545,7 +559,7 @@ export class PartnerModel {
     const player = state.players.get(playerId);
     if (player === undefined) return outcomeOf(answer) === '404 KS-4204' ? [state] : '404 KS-4204';
     const json = parsed(answer.text);
-    // Shares are entries of their own and appear in no list of spins.
+    // Shares are separate ledger entries and appear in no list of spins.
     const spins = player.entries.filter((entry) => typeof entry !== 'object');
     const newestFirst = spins.toReversed().slice((page - 1) * limit, page * limit);
     const items = at(json, 'spins');
@@ -601,7 +615,7 @@ export class PartnerModel {
 
   /**
    * Describes a wrong order of a player's spins in a state: a spin precedes another spin but was sent only
-   * after the other was answered. Undefined if the order is possible.
+   * after the response to the other. Undefined if the order is possible.
    */
   orderFault(state: State, playerId: string): string | undefined {
     const spins = state.players.get(playerId)!.entries.filter((entry) => typeof entry === 'string');

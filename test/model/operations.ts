@@ -1,4 +1,6 @@
-/** Types of a model run: partners and the operations on them, which fast-check draws. */
+/**
+ * Types of a scenario of the reference model: partners and the operations on them, which fast-check draws.
+ */
 import fc from 'fast-check';
 import { SHEET_NAMES, type SheetName } from './sheet.js';
 
@@ -11,8 +13,8 @@ export interface Scenario {
 export interface PartnerChoice {
   readonly environment: 'sandbox' | 'production';
   /**
-   * Rate limits. Null means a limit far above the number of requests of a run. The requests that set up the
-   * partner are added to a small API limit.
+   * Rate limits. Null means a limit far above the number of requests of a scenario. The requests that set up
+   * the partner are added to a small API limit.
    */
   readonly spinLimit: number | null;
   readonly apiLimit: number | null;
@@ -31,14 +33,17 @@ export interface BonusChoice {
   readonly amounts: readonly string[];
   /** Budget of the communal progressive in USD. */
   readonly budget: string;
-  /** Part of the triggering player, in hundredths of a percent. */
+  /** Part of an event's payout that the triggering player gets, in hundredths of a percent. */
   readonly triggerPart: number;
   readonly communitySize: number;
   readonly returnsToBudget: boolean;
   readonly paysRemaining: boolean;
 }
 
-/** Sender of a request and front end. Numbers select from the existing items, modulo their count. */
+/**
+ * Sender of a request, and the front end that gets it. Numbers select from the existing items, modulo their
+ * count.
+ */
 export interface By {
   readonly partner: number;
   readonly front: number;
@@ -59,7 +64,7 @@ export interface SpinChoice {
 export interface OutcomeChoice {
   readonly game: SpinChoice['game'];
   readonly player: number;
-  /** Position in the sheet. The largest value that is drawn exists in no sheet. */
+  /** Index of a combination in the sheet. The largest value that is drawn exists in no sheet. */
   readonly combination: number;
 }
 
@@ -123,7 +128,7 @@ export type Operation =
     }
   /** Waits until the store's clock is in its next minute. */
   | { readonly op: 'minute' }
-  /** Cuts the service's connections to Redis while these requests are in flight. */
+  /** Cuts the service's connections to Redis while these requests are in progress. */
   | { readonly op: 'store-cut'; readonly asks: readonly Ask[]; readonly afterUs: number };
 
 /**
@@ -141,7 +146,7 @@ export interface SettingsChange {
   readonly funding?: string | null;
 }
 
-/** Player ids that software may confuse with something else. */
+/** Player ids that software may confuse with other values. */
 export const PLAYERS: readonly string[] = [
   'p',
   'P',
@@ -179,8 +184,8 @@ export const REQUEST_IDS: readonly string[] = [
 ];
 
 /**
- * Bodies that are no valid spin request, with the permitted answers. `%g` and `%w` stand for an existing game
- * and its wager.
+ * Bodies that are not valid spin requests, with the permitted responses. `%g` and `%w` stand for an existing
+ * game and its wager.
  */
 const BAD_BODIES = {
   'no-json': ['{"gameId":%g', '400 KS-4101'],
@@ -213,7 +218,7 @@ export function badBody(name: BadBody, gameId: number, wager: string): { body: s
 // Arbitraries ---------------------------------------------------------------------------------------------
 
 const few = (max: number) => fc.integer({ min: 0, max });
-/** Draws one of the choices with a frequency proportional to its weight. */
+/** Draws one of the choices, each with a frequency proportional to its weight. */
 const weighted = <T>(...choices: readonly (readonly [weight: number, arbitrary: fc.Arbitrary<T>])[]) =>
   fc.oneof(...choices.map(([weight, arbitrary]) => ({ weight, arbitrary })));
 
@@ -259,7 +264,10 @@ const by: fc.Arbitrary<By> = fc.record({
     [1, fc.constant('none')],
   ),
 });
-/** A run has only a few players, so that they repeat. Which players it has differs from run to run. */
+/**
+ * A scenario has only a few players, so that it uses them repeatedly. Which players it has differs between
+ * scenarios.
+ */
 const player = weighted([4, few(2)], [1, few(PLAYERS.length - 1)]);
 const requestId = few(REQUEST_IDS.length - 1);
 const wager = weighted<Wager>([12, fc.constant('plain')], [3, fc.constantFrom(...WAGERS)]);
@@ -395,7 +403,7 @@ export interface ScenarioOptions {
   readonly operations: number;
   /** True if connections to Redis can be cut. */
   readonly hasCable: boolean;
-  /** True if each run continues into the next minute once. */
+  /** True if each scenario continues into the next minute once. */
   readonly crossesMinute: boolean;
 }
 
@@ -403,7 +411,8 @@ export function scenarios({ operations, hasCable, crossesMinute }: ScenarioOptio
   const any = hasCable ? weighted<Operation>([12, operation], [1, storeCut]) : operation;
   const some = fc.array(any, { minLength: crossesMinute ? 20 : 1, maxLength: operations, size: 'max' });
   return fc.record({
-    // The limits are small enough to be used up before the minute ends, and again in the next minute.
+    // The limits are so small that a scenario uses them up before the minute ends, and again in the next
+    // minute.
     partners: fc.array(partners(crossesMinute ? small : limit), { minLength: 1, maxLength: 2 }),
     operations: crossesMinute
       ? fc.tuple(some, some).map(([before, after]) => [...before, { op: 'minute' } as const, ...after])

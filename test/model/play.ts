@@ -1,4 +1,4 @@
-/** Plays a scenario against the running service and compares its answers with the model. */
+/** Plays a scenario against the running service and compares the responses with the model. */
 import { randomBytes } from 'node:crypto';
 import type postgres from 'postgres';
 import type { StoreClock } from '../support/storeClock.js';
@@ -54,12 +54,13 @@ import { type Game, judgeSettings, type Settings } from './state.js';
 
 const OPERATOR_BASE = '/api/operator/v1';
 /**
- * Limits that a run can't reach. Each change of settings uses a different limit, so that the answers reveal
- * which settings were in force.
+ * Limits that a scenario can't reach. Each change of settings uses a different limit, so that the responses
+ * reveal which settings were in force.
  */
 const NO_LIMIT = 1_000_000;
 /**
- * Maximum number of undecided lost spins of a partner, because each of them multiplies the number of states.
+ * Maximum number of a partner's lost spins with an unknown result, because each of them multiplies the number
+ * of states.
  */
 const UNDECIDED_MAX = 2;
 const PAGE = 100;
@@ -104,7 +105,7 @@ function sheetOf(name: SheetName): Sheet {
 }
 
 export class Play {
-  /** Requests and answers, for the analysis of a failure. */
+  /** Requests and responses, for the analysis of a failure. */
   readonly trace: string[] = [];
   begun = 0;
   readonly #world: World;
@@ -232,7 +233,7 @@ export class Play {
       case 'copies': {
         const { by, spin, copies } = operation;
         const ask = { op: 'spin', by, spin: { ...spin, requestId: spin.requestId ?? 0 } } as const;
-        // The copies are spread over all front ends.
+        // The copies of a request are spread over all front ends.
         await this.#askAll(
           Array.from({ length: copies }, (_, i) => ({ ...ask, by: { ...by, front: by.front + i } })),
         );
@@ -284,7 +285,7 @@ export class Play {
     const { partner, front, key, request, http } = ready;
     const whole = { ...http, key: key.apiKey };
     if (partner.model.undecided >= UNDECIDED_MAX) await this.#resolve(partner);
-    // A lost spin without a requestId can't be resolved.
+    // The result of a lost spin without a requestId can never be found out.
     if (partner.model.undecided >= UNDECIDED_MAX) return;
     const sentAt = performance.now();
     const isPartial = 'bytes' in cut;
@@ -355,8 +356,8 @@ export class Play {
   }
 
   /**
-   * Sends requests to every front end until a change is visible. The model checks that this happens within
-   * one second.
+   * Sends requests to every front end until a response reveals a change. The model checks that this happens
+   * within one second.
    */
   async #inForce(
     partner: Partner,
@@ -368,7 +369,7 @@ export class Play {
       await until(async () => {
         if (changing.possible(front, performance.now()).length === 1) return true;
         const [exchange] = await this.#exchange([{ ...asked, partner, front, key }]);
-        // A used-up window or a refused key hides all other results.
+        // A used-up rate limit or a refused key would hide all other results.
         return asked.request.kind === 'spin' && [401, 429].includes(exchange!.answer!.status);
       }, `front end ${front} knows of a change`);
     }
@@ -379,7 +380,7 @@ export class Play {
     if (cutStore === undefined) throw new Error('There is no cable to cut');
     for (const partner of this.#partners) {
       if (partner.model.undecided > 0) await this.#resolve(partner);
-      // Every request sent now may be lost, so only as many are sent as the model can follow.
+      // Every request sent at this time may be lost, so only as many are sent as the model can follow.
       if (partner.model.undecided > 0) return;
     }
     this.#isTroubled = true;
@@ -451,7 +452,7 @@ export class Play {
     return askSpin(request);
   }
 
-  /** Sends requests concurrently and passes the answers to the model. */
+  /** Sends requests concurrently and passes the responses to the model. */
   async #exchange(ready: readonly Ready[]): Promise<Exchange[]> {
     const exchanges = await Promise.all(
       ready.map(async ({ partner, front, key, request, http }) => {
@@ -516,7 +517,7 @@ export class Play {
     return { ...answer, asked, json: answer.text === '' ? undefined : numbersAsText(answer.text) };
   }
 
-  // End of a run ------------------------------------------------------------------------------------------
+  // End of a scenario --------------------------------------------------------------------------------------
 
   /** Retries lost spins, which reveals their results. */
   async #resolve(partner: Partner): Promise<void> {
@@ -527,7 +528,10 @@ export class Play {
     }
   }
 
-  /** Reactivates everything, resolves lost spins, and compares players and ledger with the model. */
+  /**
+   * Reactivates everything, finds out the results of lost spins, and compares players and ledger with the
+   * model.
+   */
   async #close(partner: Partner): Promise<void> {
     const { model } = partner;
     const open = {

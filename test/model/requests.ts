@@ -1,4 +1,4 @@
-/** Converts choices to requests of the model and of HTTP. */
+/** Converts drawn choices to requests of the model and of HTTP. */
 import { usd } from './decimal.js';
 import type { Key, Request, SpinRequest } from './exchange.js';
 import { type HttpRequest, pathPart } from './front.js';
@@ -47,7 +47,7 @@ export function spinRequest(
   return { kind: 'spin', gameId, playerId, wager, requestId, body };
 }
 
-/** Returns the game id of a choice, and one of the partner's own games. */
+/** Returns the game id that a choice means, and one of the partner's own games. */
 function chosenGame(games: readonly Game[], foreign: PartnerModel | undefined, game: SpinChoice['game']) {
   const own = typeof game === 'number' ? pick(games, game)! : games[0]!;
   const gameId = {

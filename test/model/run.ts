@@ -41,7 +41,7 @@ const AT_ONCE = 4;
 
 export interface ModelSummary {
   readonly runs: number;
-  /** Number of occurrences of each outcome of each request, such as `spin 409 KS-4111`. */
+  /** Number of occurrences of each response to each request, such as `spin 409 KS-4111`. */
   readonly seen: ReadonlyMap<string, number>;
 }
 
@@ -105,7 +105,7 @@ export async function runModel(options: ModelOptions): Promise<ModelSummary> {
   }
 }
 
-/** Maximum duration in ms of a read of the store's clock that is accepted. */
+/** Maximum duration, in ms, of a read of the store's clock. The result of a longer read is not used. */
 const SOON_MS = 200;
 
 /**

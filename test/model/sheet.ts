@@ -1,4 +1,7 @@
-/** Reads a PAR sheet to check a slot spin's answer: the payout of each combination and its presentation. */
+/**
+ * Reads a PAR sheet to check the response to a slot spin: the payout of each combination and its
+ * presentation.
+ */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { amount, at, type Decimal, decimal, type Json, micros, numbersAsText, product } from './decimal.js';
@@ -25,15 +28,15 @@ const list = (json: Json | undefined): readonly Json[] => json as readonly Json[
 const text = (json: Json | undefined): string => json as string;
 
 export class Sheet {
-  /** Text of the sheet for the upload. */
+  /** Text of the sheet in the form in which it is uploaded. */
   readonly text: string;
-  /** The only wager of its games, in the notation of the sheet. */
+  /** The only wager of the sheet's games, in the notation of the sheet. */
   readonly denomination: Decimal;
   readonly wager: bigint;
   /** Largest payout that can be drawn. */
   readonly largestPayout: bigint;
   readonly payouts: readonly bigint[];
-  /** Combinations in the order of the sheet. */
+  /** Combinations, each at its index in the sheet. */
   readonly combinations: readonly Combination[];
   readonly #stops: readonly number[];
   readonly #displays: ReadonlyMap<string, string>;
@@ -53,7 +56,7 @@ export class Sheet {
       names: list(at(each, 'reelSymbols')).map(text),
       payout: micros(product(this.denomination, decimal(text(at(each, 'payMultiplier')))))!,
       tier: Number(at(each, 'tierId')),
-      // No combination of these sheets has a weight of 0, so every drawn combination can be shown.
+      // No combination of these sheets has a displayWeight of 0, so every combination can be drawn.
       isDrawn: decimal(text(at(each, 'comboProbability'))).digits > 0n,
     }));
     const isNearMiss = (tier: number, names: readonly string[]): boolean =>
@@ -72,9 +75,9 @@ export class Sheet {
   }
 
   /**
-   * Checks a spin's answer against the sheet.
-   * @param spin answer with its numbers as text
-   * @param strip symbols of this game by stop, as far as they were shown; new ones are added
+   * Checks the response to a spin against the sheet.
+   * @param spin response with its numbers as text
+   * @param strip symbols of this game by stop, as far as responses have shown them; new ones are added
    * @returns the payout, or a text that describes the fault
    */
   judge(spin: Json, strip: Map<string, string>): bigint | string {

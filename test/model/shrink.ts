@@ -36,7 +36,7 @@ export async function shrink(
   const operations = (): readonly Operation[] => failure.scenario.operations;
   let length = Math.ceil(operations().length / 2);
   while (length > 0) {
-    // Operations are removed from the end, because the set-up at the beginning is needed longest.
+    // Operations are removed from the end first, because the set-up at the beginning is needed longest.
     for (let from = operations().length - length; from > -length; from -= length) {
       const start = Math.max(0, from);
       await fails({ operations: operations().toSpliced(start, from + length - start) });

@@ -1,5 +1,6 @@
 /**
- * Possible states of a partner: players, balances and bound request ids. A state is never changed in place.
+ * Possible states of a partner: players, balances and bound request ids. No function changes a state in
+ * place.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Changing } from './changing.js';
@@ -26,7 +27,10 @@ export interface Settings {
   readonly funding: bigint | null;
 }
 
-/** Checks that an answer to the operator shows these settings. @throws Violation */
+/**
+ * Checks that a response to the operator contains these settings.
+ * @throws Violation
+ */
 export function judgeSettings(answer: Answered, status: number, settings: Settings): void {
   const { json } = answer;
   const isSame =
@@ -51,7 +55,7 @@ export interface Game {
   readonly gameId: number;
   readonly sheet: Sheet;
   readonly isSuspended: Changing<boolean>;
-  /** Symbols by stop, as far as they were shown. */
+  /** Symbols by stop, as far as responses have shown them. */
   readonly strip: Map<string, string>;
 }
 
@@ -63,7 +67,7 @@ export interface Lost {
 export interface LostDeal {
   readonly payout: bigint;
   readonly after: bigint;
-  /** Id of the spin, once an answer has shown it. */
+  /** Id of the spin, once a response has contained it. */
   readonly spinId?: string;
 }
 
@@ -72,7 +76,7 @@ export interface Bound {
   readonly request: SpinRequest;
 }
 
-/** A dealt spin as its answers show it. */
+/** A dealt spin, with the values that the responses to its requests contain. */
 export interface SpinRecord {
   readonly spinId: string;
   readonly gameId: number;
@@ -84,7 +88,7 @@ export interface SpinRecord {
   /** Text of the response of POST /spin, once it is known. */
   text?: string;
   createdAt?: string;
-  /** Times of the request and its answer, if that single request dealt the spin. */
+  /** Times of the request and its response, if that single request dealt the spin. */
   during?: { readonly sentAt: number; readonly receivedAt: number };
 }
 
@@ -102,16 +106,16 @@ export interface ExpectedRow {
 /** A possible state. It is never changed in place. */
 export interface State {
   readonly players: ReadonlyMap<string, Player>;
-  /** Bound request ids, each with its spin and the request. */
+  /** Bound request ids, each with its spin and its request. */
   readonly bound: ReadonlyMap<string, Bound>;
-  /** Lost spins that were dealt, by their position in the list of lost spins. */
+  /** Lost spins that were dealt, by their index in the list of lost spins. */
   readonly lostDeals: ReadonlyMap<number, LostDeal>;
   /** Payouts minus wagers in micro-USD. */
   readonly net: bigint;
   readonly pots: ReadonlyMap<number, Pot>;
   /** Shares of which spins notified their players. Spins without a notice are left out. */
   readonly told: ReadonlyMap<SpinName, Share>;
-  /** Known event ids by the spin that fired the event. */
+  /** Ids of events that are known, by the spin that fired the event. */
   readonly eventIds: ReadonlyMap<SpinName, string>;
   /** Outcomes that testers chose for the next spin, by game and player. */
   readonly choices: ReadonlyMap<string, Combination>;
@@ -149,7 +153,8 @@ const keyOf = ({ players, lostDeals, pots, told, eventIds, choices, forced }: St
   );
 
 /**
- * Returns the possible refusals of a spin whose requestId is not bound. The service may answer any of them.
+ * Returns the possible refusals of a spin whose requestId is not bound. The service may respond with any of
+ * them.
  */
 export function denialsOf(
   state: State,
@@ -164,7 +169,7 @@ export function denialsOf(
   return refusals(state, settings, game, request.playerId);
 }
 
-/** Returns the refusals of a spin of an active game at its wager. */
+/** Returns the possible refusals of a spin of an active game with the right wager. */
 export function refusals(
   { players, net }: State,
   settings: Settings,
@@ -185,7 +190,7 @@ export const choiceKey = (gameId: number, playerId: string): string => `${gameId
 export const choiceOf = (state: State, gameId: number, playerId: string): Combination | undefined =>
   state.choices.get(choiceKey(gameId, playerId));
 
-/** Returns the choices without that of a spin. */
+/** Returns the testers' choices without the one that a spin used. */
 function withoutChoice({ choices }: State, gameId: number, playerId: string): State['choices'] {
   const left = new Map(choices);
   left.delete(choiceKey(gameId, playerId));
@@ -194,7 +199,7 @@ function withoutChoice({ choices }: State, gameId: number, playerId: string): St
 
 /**
  * Returns the state after a spin was dealt, with its chosen outcome if there is one. The spin is named by its
- * id, or by its position among the lost spins.
+ * id, or by its index among the lost spins.
  */
 export function dealt(
   state: State,
@@ -243,7 +248,10 @@ export function ones(mask: number): number {
   return count;
 }
 
-/** Checks the games of a partner in an answer of GET /games. @throws Violation */
+/**
+ * Checks the games of a partner in a response to GET /games.
+ * @throws Violation
+ */
 export function judgeGames(exchange: Exchange, answer: Answer, known: readonly Game[]): void {
   const games = at(parsed(answer.text), 'games');
   const list = Array.isArray(games) ? (games as Json[]) : [];

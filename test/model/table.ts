@@ -1,4 +1,4 @@
-/** Plays rounds at a blackjack table of the running service and compares its answers with the model. */
+/** Plays rounds at a blackjack table of the running service and compares the responses with the model. */
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import postgres from 'postgres';
@@ -34,8 +34,9 @@ const PLAY = '/api/play/blackjack';
 const NO_ROUND = '0123456789abcdef0123456789abcdef';
 
 /**
- * Plays random scenarios, each with a new partner and table. fast-check shrinks the first that fails.
- * @returns the number of occurrences of each outcome
+ * Plays random scenarios, each with a new partner and table. fast-check shrinks the first scenario that
+ * fails.
+ * @returns the number of occurrences of each response
  */
 export async function runTables(options: TableOptions): Promise<ReadonlyMap<string, number>> {
   const { bases, operatorKey, databaseUrl, runs, seed, forMs } = options;
@@ -44,8 +45,8 @@ export async function runTables(options: TableOptions): Promise<ReadonlyMap<stri
   const world: World = { fronts, operatorKey, sql, seen: new Map() };
   try {
     const beginUntil = performance.now() + forMs;
-    // At least one scenario is played to its end. The time limit of fast-check would interrupt it and report
-    // a failure.
+    // This test limits the time itself and plays at least one scenario to its end. The time limit of
+    // fast-check would interrupt a scenario and report a failure.
     const property = fc.asyncProperty(tableScenarios(OPERATIONS_MAX), async (scenario) => {
       if (performance.now() < beginUntil || world.seen.size === 0) await new TablePlay(world, scenario).run();
     });
@@ -122,7 +123,7 @@ class TablePlay {
     const text = await this.#ask('deal', body, front, copies, expected);
     if (text === undefined) return;
     const json = parsed(text);
-    // Shoes are dealt in order, and none is left out.
+    // The service must deal shoes in their order and leave none out.
     const index = this.#rounds.all.length;
     if (at(json, 'shoe', 'index') !== String(index)) throw new Violation(`Shoe ${index} was next: ${text}`);
     const [block] = await this.#world.sql<{ seed: Buffer }[]>`
@@ -184,7 +185,7 @@ class TablePlay {
     await this.#judge(round, undefined, front);
   }
 
-  /** Checks the shown round in the answer and on another front end. */
+  /** Checks the round in the response and the same round on another front end. */
   async #judge(round: TableRound, text: string | undefined, front: number): Promise<void> {
     const texts = text === undefined ? [] : [text];
     for (const each of [...texts, (await this.#read(round, front + 1)).text]) {
@@ -198,7 +199,10 @@ class TablePlay {
     return this.#front(front).ask({ method: 'GET', path, key: this.#key });
   }
 
-  /** Sends equal requests concurrently. @returns their common answer if the request had a new effect */
+  /**
+   * Sends equal requests concurrently.
+   * @returns the response that all of them got, if the request had a new effect
+   */
   async #ask(
     what: 'deal' | 'action',
     body: object,

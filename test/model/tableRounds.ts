@@ -1,16 +1,16 @@
 /**
- * Models the rounds of one blackjack table by docs/blackjack.md: the expected answers and the shown rounds.
- * Cards and money come from the reference of test/domain/blackjack with the shoe of the round. No code is
- * shared with the service.
+ * Models the rounds of one blackjack table by docs/blackjack.md: the expected responses, and the rounds in
+ * them. Cards and money come from the reference implementation in test/domain/blackjack with the shoe of the
+ * round. This model uses no code of the service.
  */
 import { createCipheriv } from 'node:crypto';
 import { type ReferenceRound, reference } from '../domain/blackjack/reference.js';
 import { amount, at, type Json, usd } from './decimal.js';
 import { seqOf, type TableOperation, type TableScenario } from './tableChoices.js';
 
-/** The wager of 0.25 USD in micro-USD. */
+/** The wager of 0.25 USD, in micro-USD. */
 export const WAGER = 250_000n;
-/** The reference counts in twentieths of the wager. */
+/** The reference implementation counts money in units of 1/20 of the wager. */
 const UNIT = WAGER / 20n;
 const ACTIONS = ['hit', 'stand', 'double', 'split', 'insurance', 'noInsurance', 'surrender'] as const;
 const RANKS = '23456789TJQKA';
@@ -35,9 +35,9 @@ export interface TableRound {
   readonly playerId: string;
   readonly requestId: string;
   readonly shoe: readonly string[];
-  /** Text of the answer to the round's deal. */
+  /** Text of the response to the deal of the round. */
   readonly text: string;
-  /** Moves for the reference, including the moves of a timeout. */
+  /** Moves for the reference implementation, including the moves of a timeout. */
   readonly moves: string[];
   /** Number of actions of the player. */
   actions: number;
@@ -47,9 +47,9 @@ export interface TableRound {
 
 /** Expected result of a deal or an action. */
 export type Expected =
-  /** The status and code of a refusal. */
+  /** The status and code of the refusal. */
   | string
-  /** The text of the earlier answer, if the request has no further effect. */
+  /** The text of the earlier response, if the request has no further effect. */
   | { readonly text: string }
   | 'effect';
 
@@ -110,7 +110,7 @@ export class TableRounds {
     return 'effect';
   }
 
-  /** Returns the action and the sequence number of a choice. */
+  /** Returns the action and the sequence number that a choice means. */
   chosen(
     round: TableRound,
     { choice, seq }: TableOperation & { op: 'act' },
@@ -146,7 +146,7 @@ export class TableRounds {
       round.moves.push(state.asksInsurance ? 'noInsurance' : 'stand');
   }
 
-  /** Describes the fault of a shown round. Undefined if it is correct. */
+  /** Describes the fault of a round in a response. Undefined if it is correct. */
   faultOf(round: TableRound, json: Json | undefined): string | undefined {
     const state = this.stateOf(round);
     const isVoid = round.ended === 'void';

@@ -1,6 +1,6 @@
 /**
- * Plants faults in copies of the build of a service on a Redis Cluster, one at a time. Each fault must break
- * a promise that holds without it.
+ * Puts faults into copies of the build of a service on a Redis Cluster, one at a time. Each fault must break
+ * a promise that the service keeps without it.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { Cleanup } from '../support/cleanup.js';
@@ -34,7 +34,7 @@ test.each(CLUSTER_MUTATIONS)(
   async ({ faults, breaks }) => {
     const { root, remove } = await brokenBuild(faults);
     cleanup.add(remove);
-    // Only a failed expectation counts as a detection; any other error does not.
+    // Only a failed expectation counts as a detection of the fault; any other error does not.
     await expect(CLUSTER_SCENARIOS[breaks]({ cluster, root, cleanup })).rejects.toThrow(
       /^expected |not within \d+ s: the cell is repaired$/,
     );

@@ -1,6 +1,6 @@
 /**
- * Faults in the code that makes a cluster safe: the acknowledgement of replicas, the choice of the node, and
- * the results of failed calls.
+ * Deliberate faults in the code that makes a cluster safe: the acknowledgement of replicas, the choice of the
+ * node, and the results of failed calls.
  */
 import type { ClusterScenario } from './clusterScenarios.js';
 import { built, type Fault, lua } from './mutant.js';
@@ -12,7 +12,9 @@ export interface ClusterMutation {
   readonly breaks: ClusterScenario;
 }
 
-/** Follows a redirection on a new connection, as a cluster client does. */
+/**
+ * This fault makes the client follow a redirection on a new connection, as an ordinary cluster client does.
+ */
 const FOLLOW_ASK = `const asked = /^ASK \\d+ (.+)$/.exec(messageOf(error));
             if (asked) {
                 const url = new URL(client.url);

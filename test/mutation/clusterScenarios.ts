@@ -1,6 +1,6 @@
 /**
- * Promises of the service on a cluster, each played on real servers with a given build. A build that breaks a
- * promise fails an expectation.
+ * Promises of the service on a cluster. Each is tested on real servers with a given build. A build that
+ * breaks a promise fails an expectation.
  */
 import { join } from 'node:path';
 import postgres from 'postgres';
@@ -39,11 +39,11 @@ interface Played {
   spin(requestId: string, from?: Client): Promise<Answer>;
 }
 
-/** Deadline in ms. It is long enough that a refusal is a lasting one. */
+/** Deadline of a spin in ms. It is so long that a spin that is still refused then is refused permanently. */
 const DEADLINE_MS = 3000;
 const REPAIRED_WITHIN_MS = 20_000;
 const SLOT = slotOfCell(0);
-/** Slots of two of the three primaries that the cluster starts with. */
+/** Hash slots of two of the three primaries that the cluster starts with. */
 const SLOTS_OF_PRIMARIES = [8000, 16_000];
 const SETTINGS = { CELLS: '1', SPIN_DEADLINE_MS: String(DEADLINE_MS) };
 
@@ -100,7 +100,7 @@ async function replicaInBetweenIsRepaired(ground: Ground): Promise<void> {
   const primary = (await cluster.primaryOf(SLOT))!;
   const replica = await cluster.replicaOf(primary);
   await until(() => follows(cluster, replica), 'the replica follows');
-  // The service is paused, so that it never sees the other server as the primary.
+  // The service is paused, so that it never finds the other server as the primary.
   service.child.kill('SIGSTOP');
   try {
     for (const [old, next] of [
@@ -134,7 +134,7 @@ async function halfMovedIsNotDealtFrom(ground: Ground): Promise<void> {
   close();
   await beginSlotMove(cluster, move);
   await migrateKeys(move, (key) => !key.startsWith(ids));
-  // The requestId of the spin is still on the node from which the slot moves.
+  // The binding of the spin's requestId is still on the node from which the hash slot moves.
   const answer = await spin('before');
   expect([answer.status, answer.body.errorCode]).toEqual([503, 'KS-5002']);
   while ((await migrateKeys(move)) > 0);
@@ -173,7 +173,7 @@ async function lostAnswerLeavesDoubt(ground: Ground): Promise<void> {
   const cable = await proxy(url);
   cleanup.add(() => cable.close());
   const { spin } = await play(ground, cable.url);
-  // The call runs without an answer, and the next call is refused because memory is full.
+  // The script runs but its reply is lost, and the next call is refused because memory is full.
   cable.beforeRequest = (chunk) => {
     if (!/evalsha/i.test(chunk.toString('latin1')) || !chunk.includes('in-doubt')) return;
     cable.beforeRequest = () => {};

@@ -1,6 +1,6 @@
 /**
- * Faults of communal progressives that the audit must find. The flush detects some of them at once, so for
- * these its check is disabled as well.
+ * Deliberate faults of communal progressives that the audit must find. The flush detects some of them at
+ * once, so in these cases its check is disabled as well.
  */
 import { built, lua, type Mutation } from './mutant.js';
 

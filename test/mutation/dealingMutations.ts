@@ -1,4 +1,4 @@
-/** Faults in dealing, in flushes to the ledger and in rebuilds. */
+/** Deliberate faults in dealing, in flushes to the ledger and in rebuilds. */
 import { built, type Fault, lua, type Mutation } from './mutant.js';
 
 export const DEALING_MUTATIONS: readonly Mutation[] = [
@@ -166,7 +166,7 @@ export const DEALING_MUTATIONS: readonly Mutation[] = [
   },
 ];
 
-/** Faults that an answer shows. The model must find each of them. */
+/** Faults that are visible in a response. The model must find each of them. */
 export const FOUND_BY_THE_MODEL: readonly { name: string; fault: Fault }[] = [
   {
     name: 'a replay spins again',

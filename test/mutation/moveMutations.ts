@@ -1,5 +1,6 @@
 /**
- * Faults in the move of a partner to another cell, and the move under load during which they are searched.
+ * Deliberate faults in the move of a partner to another cell, and the load under which partners are moved to
+ * find them.
  */
 import type { Client } from '../support/client.js';
 import { portOf } from '../support/load.js';
@@ -29,7 +30,7 @@ export const MOVE_MUTATIONS: readonly Mutation[] = [
   },
 ];
 
-/** Time limit of a move in ms, because a fault may prevent that the move ever finishes. */
+/** Time limit of a move in ms, because a move may never finish with a fault. */
 const FINISHED_WITHIN_MS = 30_000;
 
 /** Moves a partner to a cell and plays repeatedly until the move is finished or its time limit is over. */
@@ -52,8 +53,8 @@ export async function moveWhile(
 }
 
 /**
- * Moves a partner to another cell and back while a front end is paused, and then sends that front end the
- * requests of the other cell.
+ * Moves a partner to another cell and back while a front end is paused. Then sends that front end the
+ * requests that the partner sent in the other cell.
  */
 export async function moveWhileStopped(
   client: Client,

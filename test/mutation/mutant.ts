@@ -1,4 +1,7 @@
-/** Makes copies of the build with one fault each, to check that tests and audit would find it. */
+/**
+ * Makes mutants: copies of the build with one deliberate fault each, to check that tests and audit would find
+ * the fault.
+ */
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,37 +18,37 @@ export interface Fault {
 export interface Mutation {
   readonly name: string;
   readonly faults: readonly Fault[];
-  /** The checks that must report the fault. */
+  /** Names of the audit's checks that must report the fault. */
   readonly found: readonly CheckName[];
-  /** True to empty Redis in the middle of the spins. */
+  /** True to empty Redis after half of the spins. */
   readonly isWiped?: boolean;
-  /** True to repeat request ids after Redis has released them. */
+  /** True to send request ids again after Redis has released them. */
   readonly isReleased?: boolean;
-  /** True to move the partner to another cell meanwhile and to repeat the earlier requests. */
+  /** True to move the partner to another cell during the spins, and to repeat the earlier requests. */
   readonly isMoved?: boolean;
   /**
-   * True to move the partner to another cell and back while a front end is paused, which is then sent the
-   * requests of the other cell.
+   * True to move the partner to another cell and back while a front end is paused. That front end then gets
+   * the requests that the partner sent in the other cell.
    */
   readonly isStopped?: boolean;
 }
 
-/** Events during the spins. */
+/** Events that happen during the spins. */
 export type Going = Pick<Mutation, 'isWiped' | 'isReleased' | 'isMoved' | 'isStopped'>;
 
-/** Makes a fault of a script, given by its path in lua/ without the extension. */
+/** Defines a deliberate fault in a Lua script, which is given by its path in lua/ without the extension. */
 export const lua = (file: string, find: string, replace: string): Fault => ({
   file: `lua/${file}.lua`,
   find,
   replace,
 });
-/** Makes a fault of a source file, given by its path in src/ without the extension. */
+/** Defines a deliberate fault in a source file, which is given by its path in src/ without the extension. */
 export const source = (file: string, find: string, replace: string): Fault => ({
   file: `src/${file}.ts`,
   find,
   replace,
 });
-/** Makes a fault of the built program, given by its path in dist/src/. */
+/** Defines a deliberate fault in a file of the built program, which is given by its path in dist/src/. */
 export const built = (file: string, find: string, replace: string): Fault => ({
   file: `dist/src/${file}`,
   find,
@@ -71,7 +74,10 @@ export async function brokenBuild(faults: readonly Fault[]): Promise<BrokenBuild
   return { root, remove: () => rm(root, { recursive: true, force: true }) };
 }
 
-/** Returns the text of a file with a fault. @throws if the text to replace does not occur exactly once */
+/**
+ * Returns the text of a file with a fault put into it.
+ * @throws if the text to replace does not occur exactly once
+ */
 export function withFault(text: string, { file, find, replace }: Fault): string {
   const parts = text.split(find);
   if (parts.length !== 2) throw new Error(`${file} has «${find}» ${parts.length - 1} times`);

@@ -1,6 +1,6 @@
 /**
- * Makes copies of the build with one fault each. The audit or the model must find every fault, because a
- * check that finds nothing proves nothing.
+ * Makes copies of the build with one deliberate fault each. The audit or the model must find every fault,
+ * because a check that never finds anything proves nothing.
  */
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -59,7 +59,7 @@ async function close(): Promise<void> {
   await stores.drop();
 }
 
-/** Spins on a build, repeats some of the spins, and returns the report of the audit. */
+/** Sends spins to a service with a given build, repeats some of them, and returns the report of the audit. */
 async function auditAfterSpins(
   root: string,
   { isWiped, isReleased, isMoved, isStopped }: Going,
@@ -101,7 +101,7 @@ async function auditAfterSpins(
       const again = numbers.filter((i) => i % 10 === 0);
       // Some spins are repeated at once and some later.
       for (const some of [numbers.flatMap((i) => (i % 10 === 0 ? [i, i] : [i])), again]) {
-        // The answers are ignored, because the audit must find the fault in the stores.
+        // The responses are ignored, because the audit must find the fault in the stores.
         await load({ port: at, connections: 8, next: each(some, request), onAnswer: () => {} });
         if (isReleased) await until(hasNoneBound, 'Redis holds no requestId any more');
       }
@@ -144,7 +144,7 @@ describe('the audit of a build without a fault', () => {
 });
 
 describe.each([...DEALING_MUTATIONS, ...RELEASE_MUTATIONS, ...MOVE_MUTATIONS, ...COMMUNAL_MUTATIONS])(
-  'audit of a build with the fault: $name',
+  'audit of stores after spins on a build with the fault: $name',
   ({ faults, found, ...going }) => {
     beforeAll(open);
     afterAll(close);
@@ -165,7 +165,7 @@ describe('the reference model on builds with a fault', () => {
   beforeEach(open);
   afterEach(close);
 
-  test.each(FOUND_BY_THE_MODEL)('the reference model finds that $name', async ({ fault }) => {
+  test.each(FOUND_BY_THE_MODEL)('the reference model finds the fault that $name', async ({ fault }) => {
     const broken = await brokenBuild([fault]);
     const service = await spawnService(environment(stores), [], broken.root);
     try {

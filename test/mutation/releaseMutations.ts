@@ -1,4 +1,4 @@
-/** Faults in the release of request ids and in the look-up of released ids. */
+/** Deliberate faults in the release of request ids and in the look-up of released ids. */
 import { built, lua, type Mutation } from './mutant.js';
 
 export const RELEASE_MUTATIONS: readonly Mutation[] = [

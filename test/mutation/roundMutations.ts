@@ -1,4 +1,4 @@
-/** Faults in the rounds of blackjack. */
+/** Deliberate faults in the rounds of blackjack. */
 import { built, type Fault, lua } from './mutant.js';
 
 const game = (file: string, find: string, replace: string): Fault =>

@@ -1,6 +1,6 @@
 /**
- * Makes copies of the build with one fault in the blackjack rounds each. The audit or a check of the answers
- * must find every fault.
+ * Makes copies of the build with one deliberate fault each in the blackjack rounds. The audit or a check of
+ * the responses must find every fault.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { audit } from '../../src/books/audit/audit.js';
@@ -56,7 +56,7 @@ async function foundAfterRounds(root: string): Promise<string[]> {
           const action = wanted.find((each) => legal.includes(each))!;
           ({ status, body: round } = await act(client, key, round.roundId, action, round.lastActionSeq + 1));
         }
-        // The answers are ignored, because the audit must find the fault in the stores.
+        // The responses are ignored, because the audit must find the fault in the stores.
         if (status >= 300) return;
       }
     };

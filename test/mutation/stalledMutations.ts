@@ -1,6 +1,6 @@
 /**
- * Faults in the handling of a paused process and of a partner that has moved. A test of the suite finds each
- * of them.
+ * Deliberate faults in the handling of paused processes and of partners that have moved. A test of the suite
+ * must find each of them.
  */
 import { type Fault, source } from './mutant.js';
 import type { SuiteTest } from './suiteCopy.js';

@@ -1,4 +1,7 @@
-/** Faults that a test of the suite finds. Each is a former defect that must not return unnoticed. */
+/**
+ * Deliberate faults that a test of the suite must find. Each is a former defect that must not return
+ * unnoticed.
+ */
 
 import { LOG_MUTATIONS } from './logMutations.js';
 import { type Fault, lua, source } from './mutant.js';
@@ -34,10 +37,10 @@ const ONE_MOMENT = test(
 const REPEATED = 'the idempotency key of other routes';
 const LIVE_NEIGHBOUR = test(
   'webhooks/webhookNeighbours',
-  'a live webhook gets its delivery before three dead ones on its host have two more turns each',
+  'a live webhook gets its delivery before three failing ones on its host get two more turns each',
 );
 
-/** Faults in reads of players and of the ledger. */
+/** Faults in operations that read players or the ledger. */
 const READS: readonly SuiteMutation[] = [
   {
     name: 'a blocked player with shares to be notified is not taken for blocked',
@@ -92,7 +95,7 @@ const READS: readonly SuiteMutation[] = [
   },
 ];
 
-/** Faults in the protection of calls and stores. */
+/** Faults in the protection of calls, and of stores. */
 const GUARDS: readonly SuiteMutation[] = [
   {
     name: 'a deal takes no notice of Idempotency-Key',
@@ -154,7 +157,7 @@ const BESIDE_EMPTY = RESTORED(
 );
 const ANSWERED = 'engine/recovery/answeredEntries';
 
-/** Makes the session query return `on` for every setting, whatever the actual value. */
+/** Makes the query of session settings return `on` for every setting, whatever the actual value. */
 const OWN_COMMIT = [
   source(
     'postgres/sessionSettings',
@@ -321,7 +324,7 @@ const STORES: readonly SuiteMutation[] = [
   },
 ];
 
-/** Faults of the position file outside both stores. */
+/** Faults in the handling of the position file outside the two stores. */
 const POSITION = (title: string): SuiteTest => test('engine/recovery/positionFile', title);
 const POSITIONS: readonly SuiteMutation[] = [
   {
@@ -376,7 +379,7 @@ const WEBHOOKS: readonly SuiteMutation[] = [
     faults: [source('webhooks/deliveries.store', 'SELECT has_ended AND last_at >=', 'SELECT last_at >=')],
     foundBy: test(
       UPKEEP,
-      'deactivates a webhook after five days of failures and a delivery without attempts left, not earlier',
+      'deactivates a webhook only after five days of failures and a delivery without attempts left',
     ),
   },
   {
@@ -384,7 +387,7 @@ const WEBHOOKS: readonly SuiteMutation[] = [
     faults: [source('postgres/partnerEvents', ' AND NOT is_test', '')],
     foundBy: test(
       UPKEEP,
-      'the event feed omits test events but can continue after one, and shows numbers with all digits',
+      'the event feed omits test events, can continue after the id of one, and has numbers with all digits',
     ),
   },
   {
@@ -398,7 +401,7 @@ const WEBHOOKS: readonly SuiteMutation[] = [
     ],
     foundBy: test(
       'webhooks/webhookNeighbours',
-      "gives a partner's last attempt on a host to a webhook that has not failed, even if others wait longer",
+      "gives a partner's last attempt to a host to a webhook that never failed, even if failing ones wait longer",
     ),
   },
   {

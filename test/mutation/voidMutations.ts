@@ -1,4 +1,7 @@
-/** Faults in the void of a raffle and in the rotation of a game. A test of the suite finds each of them. */
+/**
+ * Deliberate faults in the void of a raffle and in the rotation of a game. A test of the suite must find each
+ * of them.
+ */
 import { type Fault, lua, source } from './mutant.js';
 import type { SuiteTest } from './suiteCopy.js';
 

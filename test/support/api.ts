@@ -30,7 +30,7 @@ export interface RaffleTerms {
   readonly prizes: readonly Prize[];
 }
 
-/** Typed access to the APIs. Each method throws SpindleError if the service answers with an error. */
+/** Typed access to the APIs. Each method throws SpindleError if the service responds with an error. */
 export class Api {
   readonly operator: OperatorClient;
   readonly #base: string;
@@ -68,7 +68,10 @@ export class Api {
     return (await bodyOf(this.partner(key).POST('/par-sheets', { body }))).parSheetId;
   }
 
-  /** Registers a slot game without waiting for its outcomes. @returns the id of the game */
+  /**
+   * Registers a slot game without waiting for its outcomes.
+   * @returns the id of the game
+   */
   async addGame(key: string, parSheetId: number, name: string): Promise<number> {
     const body = { parSheetId, displayName: name, configName: configNameOf(name) };
     return (await bodyOf(this.partner(key).POST('/games', { body }))).gameConfigId;

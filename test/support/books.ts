@@ -6,7 +6,7 @@ import type postgres from 'postgres';
  * Checks that each index of each game is exactly once in the ledger or in a void, and that each player's
  * entries and balances are consistent.
  *
- * @throws AssertionError with the rows that violate this
+ * @throws AssertionError with the rows that violate one of these rules
  */
 export async function booksHold(sql: postgres.Sql<{ bigint: bigint }>): Promise<void> {
   const broken = await sql`

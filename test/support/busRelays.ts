@@ -1,6 +1,6 @@
 /**
- * TCP relays in front of the cluster buses of servers. They can cut a server off from the other servers,
- * including its replication, while clients still reach it.
+ * TCP relays in front of the cluster buses of Redis servers. They can cut a server off from the other
+ * servers, including its replication, while clients still reach it.
  */
 import { readFile } from 'node:fs/promises';
 import { connect, createServer, type Server, type Socket } from 'node:net';
@@ -15,14 +15,14 @@ const SENDER_AT = 40;
 const SENDER_END = 80;
 const WRONG_PASSWORD = 'cut-off';
 
-/** A server as the other servers know its bus. */
+/** A Redis server, with the bus address that the other servers know. */
 interface Member {
   readonly nodeId: string;
   /** Port of the relay in front of the bus. */
   readonly port: number;
 }
 
-/** A connection of one server to the bus of another. */
+/** A bus connection of one server to another. */
 interface Link {
   readonly from: string;
   /** Port of the relay in front of the target's bus. */
@@ -37,7 +37,7 @@ export class BusRelays {
   readonly #links = new Set<Link>();
   #cutOff: Member | undefined;
 
-  /** Returns the bus settings of a server's configuration, for `ownCluster`. */
+  /** Returns the lines of a server's configuration for its bus, for `ownCluster`. */
   readonly settings = async (folder: string): Promise<string> => {
     let port = this.#ports.get(folder);
     if (port === undefined) {
@@ -94,7 +94,7 @@ export class BusRelays {
     return port;
   }
 
-  /** Accepts a connection, and forwards nothing before its sender is identified. */
+  /** Accepts a connection, and forwards nothing until its sender is identified. */
   #accept(socket: Socket, folder: string, to: number): void {
     const chunks: Buffer[] = [];
     socket.on('error', () => socket.destroy());
@@ -110,7 +110,7 @@ export class BusRelays {
   }
 
   async #link(socket: Socket, folder: string, ends: Pick<Link, 'from' | 'to'>, begun: Buffer): Promise<void> {
-    // The server may have another port since its restart.
+    // The server may have got another port at its restart.
     const busPort = Number(await readFile(join(folder, 'bus-port'), 'utf8'));
     if (this.#isCut(ends)) {
       socket.destroy();

@@ -10,7 +10,7 @@ import type { Scripts } from '../../src/engine/redis/scripts.js';
 type Sent<Request extends CellRequest> = Omit<Request, 'waitsForLedger'> & { readonly epoch: string };
 
 /**
- * @param reachId the entry up to which the caller's filters of request ids reach
+ * @param reachId the newest entry whose request id is in the filters of the caller
  * @throws the errors of the script
  */
 export async function commandOnce<Request extends CellRequest, Reply>(

@@ -1,4 +1,4 @@
-/** Creates certificates for the servers of a test run with openssl. */
+/** Creates certificates for the servers of a test with openssl. */
 import { execFile, spawnSync } from 'node:child_process';
 import { chmod, chown, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -14,16 +14,16 @@ export interface Certificates {
   /** Path of a certificate that is signed by {@link ca} for 127.0.0.1 only. */
   readonly cert: string;
   readonly key: string;
-  /** Path of another CA, which has signed nothing. */
+  /** Path of another CA, which has signed no certificate. */
   readonly otherCa: string;
   drop(): Promise<void>;
 }
 
-/** Returns the reason why no certificates can be made here, or undefined if they can. */
+/** Returns the reason why openssl can't make certificates on this machine, or undefined if it can. */
 export const opensslMissing = (): string | undefined =>
   spawnSync('openssl', ['version']).status === 0 ? undefined : 'openssl is not installed';
 
-/** @param owner a file or folder of the user that the servers run as */
+/** @param owner a file or folder of the user that runs the servers */
 export async function makeCertificates(owner: string): Promise<Certificates> {
   const folder = await mkdtemp(join(await storesParent(), 'spindle-certificates-'));
   const path = (name: string): string => join(folder, name);

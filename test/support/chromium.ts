@@ -1,4 +1,4 @@
-/** Starts Chromium for tests of pages, if it is installed. */
+/** Starts Chromium for tests of web pages, if it is installed. */
 import { existsSync } from 'node:fs';
 import { type Browser, chromium } from 'playwright-core';
 
@@ -14,7 +14,7 @@ const PROGRAM = [
 const LAUNCH_MS = 60_000;
 
 /**
- * @returns undefined if no browser is installed or the installed one does not start, after a message that
+ * @returns undefined if no browser is installed or the installed one does not start; prints in that case that
  * `what` is not tested
  */
 export async function openBrowser(what: string): Promise<Browser | undefined> {

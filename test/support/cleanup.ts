@@ -1,4 +1,4 @@
-/** Ends everything that a program has started, however the program ends. */
+/** Ends everything that a program has started, in whatever way the program ends. */
 
 /** Clean-up steps that run in reverse order. A failing step does not prevent the other steps. */
 export class Cleanup {

@@ -18,8 +18,8 @@ export interface Answer<T = Record<string, unknown>> {
 type Json = Record<string, unknown>;
 
 /**
- * A call through this agent costs a third of a call through `fetch`, which matters for the duration of all
- * tests.
+ * A call through this HTTP agent costs a third of a call through `fetch`, which matters for the duration of
+ * all tests.
  */
 const CONNECTIONS = new Agent({ headersTimeout: 0, bodyTimeout: 0 });
 
@@ -86,7 +86,7 @@ export class Client {
     return this.api.newPartner(`p-${randomBytes(6).toString('hex')}`, settings);
   }
 
-  /** Uploads a sheet, registers a game on it, and waits until the game can be spun. */
+  /** Uploads a PAR sheet, registers a game with it, and waits until the game can be spun. */
   newGame(key: string, sheet: object): Promise<number> {
     return this.api.newGame(key, `g-${randomBytes(6).toString('hex')}`, sheet);
   }

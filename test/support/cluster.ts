@@ -1,4 +1,6 @@
-/** A Redis Cluster for one test with three primaries and three replicas, in which faults can be caused. */
+/**
+ * A Redis Cluster for one test, with three primaries and three replicas, in which the test can cause faults.
+ */
 import { chmod, mkdtemp, realpath, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
@@ -18,21 +20,24 @@ import { until } from './wait.js';
 export interface TestCluster {
   /** The addresses of all servers in one URL, in the form of REDIS_URL. */
   readonly url: string;
-  /** The first three servers begin as primaries. The replica of each is three places later. */
+  /**
+   * Servers in the order of their start. The first three begin as primaries. The replica of each primary is
+   * three positions later.
+   */
   readonly servers: readonly StoreServer[];
   /** Sends a command to one server. @throws Error with the error reply of the server */
   ask(server: StoreServer, ...words: (string | number)[]): Promise<string>;
   /** Returns the first replica of a server. @throws Error if it has none */
   replicaOf(server: StoreServer): Promise<StoreServer>;
-  /** Whether the server claims to serve a slot. A server that is cut off may claim this wrongly. */
+  /** Whether the server claims to serve a hash slot. A server that is cut off may claim this wrongly. */
   serves(server: StoreServer, slot: number): Promise<boolean>;
-  /** Returns the first server that claims to serve a slot, or undefined if none does. */
+  /** Returns the first server that claims to serve a hash slot, or undefined if none does. */
   primaryOf(slot: number): Promise<StoreServer | undefined>;
   drop(): Promise<void>;
 }
 
 export interface ClusterOptions {
-  /** False starts primaries without replicas. */
+  /** Whether primaries have replicas. If false, the cluster has primaries only. */
   readonly hasReplicas?: boolean;
   /** A folder for the data, which is kept. By default a temporary folder is used and removed. */
   readonly folder?: string;
@@ -105,7 +110,7 @@ async function replicaOf(servers: readonly StoreServer[], primary: StoreServer):
 
 /**
  * Kills a server with SIGKILL and keeps it down until {@link StoreServer.start}. Resolves when another server
- * serves its slot.
+ * serves the hash slot of the killed server.
  */
 export async function replaceByReplica(cluster: TestCluster, slot: number): Promise<StoreServer> {
   const old = await cluster.primaryOf(slot);

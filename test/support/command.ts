@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { type Client, OPERATOR_KEY } from './client.js';
 import { cliOf, ROOT } from './root.js';
 
-/** Runs `spindle …` through the operator API. */
+/** Runs a `spindle …` command that uses the operator API. */
 export async function command(
   { base }: Client,
   ...args: string[]

@@ -1,4 +1,4 @@
-/** Plays games with a communal progressive, and checks the results by the answers alone. */
+/** Plays games with a communal progressive, and checks the results by the responses alone. */
 import assert from 'node:assert/strict';
 import { audit } from '../../src/books/audit/audit.js';
 import type { AuditReport } from '../../src/books/audit/report.js';
@@ -77,8 +77,8 @@ export async function auditFindings(stores: StoreUrls): Promise<unknown[]> {
 }
 
 /**
- * Runs one audit that does not wait for partner moves. An audit that was interrupted because a busy store did
- * not respond in time is repeated.
+ * Runs one audit that does not wait for partner moves. Repeats an audit that was interrupted because a busy
+ * store did not respond in time.
  */
 export async function auditReport(stores: StoreUrls): Promise<AuditReport> {
   let report = await audited(stores);

@@ -1,13 +1,13 @@
 /**
- * Runs a built image without a container engine, as Compose and Kubernetes would: with its own root,
+ * Runs a built image without a container engine, as Compose and Kubernetes would: with its own root folder,
  * read-only except `/tmp` and volumes, with its own process ids and user, and without capabilities. The
- * container shares this machine's network.
+ * container uses this machine's network.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 
-/** The fields of `buildah inspect` that are used. */
+/** The used fields of the output of `buildah inspect`. */
 export interface ImageConfig {
   readonly Env: readonly string[];
   readonly Cmd: readonly string[];
@@ -24,7 +24,7 @@ export interface Container {
    * program fails
    */
   exec(...command: string[]): Promise<string>;
-  /** The status of the container's first process in Linux: `Uid`, `CapEff`, `NoNewPrivs`, …. */
+  /** The status of the container's first process, as Linux reports it: `Uid`, `CapEff`, `NoNewPrivs`, …. */
   status(): Map<string, string>;
   signal(signal: NodeJS.Signals): void;
   /** Ends the container at once if it still runs. */

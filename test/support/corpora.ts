@@ -1,4 +1,4 @@
-/** Public test corpora that lie next to the project. A clone without them skips their tests. */
+/** Public test corpora that lie next to the project's folder. A clone without them skips their tests. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT } from './root.js';
@@ -11,8 +11,8 @@ export const corporaMissing: string | undefined = existsSync(CORPORA)
   : 'the public corpora (JSONTestSuite, Big List of Naughty Strings) are not beside this clone';
 
 /**
- * Reads the files of JSONTestSuite: `y_` must be accepted as JSON, `n_` must be refused, `i_` is left to the
- * parser.
+ * Reads the files of JSONTestSuite. A parser must accept the files `y_` as JSON and refuse the files `n_`;
+ * for the files `i_` it may do either.
  */
 export function jsonParsingFiles(): { name: string; bytes: Buffer }[] {
   const folder = join(CORPORA, 'json-parsing', 'test_parsing');
@@ -28,7 +28,7 @@ export function naughtyStrings(): string[] {
 export interface HmacVector {
   readonly key: Buffer;
   readonly message: Buffer;
-  /** The first bytes of the digest. */
+  /** The first bytes of the expected digest. */
   readonly tag: Buffer;
   readonly isValid: boolean;
   readonly comment: string;

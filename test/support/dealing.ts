@@ -61,7 +61,8 @@ export const item = (more: Partial<SpinItem> = {}): SpinItem => ({
 });
 
 /**
- * Sends a batch in one call. @param options another operation id than the next one, or another epoch than 1
+ * Sends a batch in one call.
+ * @param options operation id, if not the next one, and epoch, if not 1
  */
 export async function dealOnce(
   scripts: Scripts,

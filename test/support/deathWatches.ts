@@ -1,4 +1,4 @@
-/** The watchdog shells that end a service's embedded servers when the service dies. */
+/** Finds and kills the watchdog shells that end a service's embedded servers when the service dies. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 

@@ -1,4 +1,6 @@
-/** Chooses the place of test stores: in memory if there is room, and on a small disk that can be filled. */
+/**
+ * Chooses the folder of test stores: in memory if there is enough, or on a small disk that a test can fill.
+ */
 import { execFile, spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmdirSync } from 'node:fs';
 import { access, constants, mkdir, open, statfs } from 'node:fs/promises';
@@ -11,8 +13,8 @@ const MEMORY_DISK = '/dev/shm';
 const MEMORY_FREE_BYTES_MIN = 6e9;
 
 /**
- * Returns the parent folder for stores, in memory if the machine has plenty of it. No test cuts the power, so
- * a disk would only add the time of its syncs.
+ * Returns the parent folder for stores, which is in memory if the machine has plenty of it. No test cuts the
+ * power, so a disk would only add the time of its syncs.
  */
 export async function storesParent(): Promise<string> {
   try {
@@ -50,7 +52,7 @@ export async function smallDisk(folder: string, megabytes: number): Promise<() =
   await mkdir(folder, { recursive: true, mode: 0o700 });
   await run('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m,mode=0700`, 'tmpfs', folder]);
   const quoted = `'${folder}'`;
-  // The guard unmounts the disk, however this process ends.
+  // A guard process unmounts the disk, in whatever way this process ends.
   const guard = spawn(
     'sh',
     ['-c', `while kill -0 ${process.pid}; do sleep 1; done; umount --lazy ${quoted}; rm -rf ${quoted}`],
@@ -74,7 +76,7 @@ export async function fillDisk(path: string): Promise<void> {
         await file.write(chunk, 0, size);
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
-        // Smaller chunks fill the last pages.
+        // Smaller chunks fill the last free blocks.
         size = Math.floor(size / 2);
       }
       if ((await statfs(path)).bavail === 0) return;

@@ -6,12 +6,12 @@ import { ROOT } from './root.js';
 export interface DocBlock {
   /** Line number, starting at 1. */
   readonly line: number;
-  /** The language behind the fence, such as `sql`, or an empty text. */
+  /** The language after the opening fence, such as `sql`, or an empty text. */
   readonly language: string;
   readonly code: string;
 }
 
-/** @param page path below the project's folder, such as `docs/archive.md` */
+/** @param page path relative to the project's folder, such as `docs/archive.md` */
 export function docBlocks(page: string): DocBlock[] {
   const blocks: DocBlock[] = [];
   let open: { line: number; language: string; code: string[] } | undefined;

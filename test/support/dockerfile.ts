@@ -5,7 +5,10 @@ export interface Failpoint {
   readonly name: string;
   /** The arguments on one line, without the instruction's own flags. */
   readonly value: string;
-  /** The stage that a COPY copies from, if it names one. `sources` and `target` are also for COPY. */
+  /**
+   * The stage from which a COPY copies, if the instruction names one. `sources` and `target` belong to COPY,
+   * too.
+   */
   readonly from: string | undefined;
   readonly sources: readonly string[];
   readonly target: string;

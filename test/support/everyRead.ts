@@ -1,4 +1,4 @@
-/** Sends every GET operation of the OpenAPI documents, to test conditions in which no reader may fail. */
+/** Sends every GET operation of the OpenAPI documents, for tests of conditions in which no read may fail. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Answer, Client, TestPartner } from './client.js';

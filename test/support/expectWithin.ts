@@ -1,25 +1,25 @@
-/** Checks promised durations where this is possible, and compares costs with each other. */
+/** Checks promised durations on machines where this is possible, and compares costs with each other. */
 import { expect } from 'vitest';
 import { IS_WHOLE } from './root.js';
 
 /**
  * Checks that a duration or processor time in ms is below the promised value. Only `npm run test:time` checks
- * it, because it runs alone on a machine of the kind that the promise is made for. Elsewhere a duration
- * depends on the machine and its load.
+ * it, because that command runs alone on a machine of the kind for which the promise is made. Elsewhere a
+ * duration depends on the machine and its load.
  */
 export function expectWithin(tookMs: number, promisedMs: number, what?: string): void {
   if (IS_WHOLE) expect(tookMs, what).toBeLessThan(promisedMs);
 }
 
 /**
- * Returns the timeout in ms for a wait: the promised duration if {@link expectWithin} checks it, otherwise a
- * bound for waits that would never end.
+ * Returns the timeout of a wait, in ms: the promised duration if {@link expectWithin} checks it, otherwise a
+ * long time that only ends a wait for something that never happens.
  */
 export const timeoutFor = (promisedMs: number): number => (IS_WHOLE ? promisedMs : 90_000);
 
 /**
- * Returns the processor time of one run in ms. The minimum of several runs counts, because other work on the
- * machine only adds to it.
+ * Returns the processor time of one execution in ms. It is the minimum of several executions, because other
+ * work on the machine only adds to it.
  */
 export async function leastCostMs(run: () => unknown, runs = 15): Promise<number> {
   let costMs = Number.POSITIVE_INFINITY;
@@ -34,8 +34,8 @@ export async function leastCostMs(run: () => unknown, runs = 15): Promise<number
 
 /**
  * Checks that one cost is less than a multiple of another. Other work on the machine and garbage collection
- * only add to a cost. So both costs are measured in turn, repeatedly while the bound is not met, and the
- * minimum of each counts.
+ * only add to a cost. So both costs are measured in turn, again and again while the check fails, and the
+ * minimum of each is compared.
  */
 export async function expectRatioBelow(
   cost: { of: () => unknown; against: () => unknown },

@@ -1,4 +1,7 @@
-/** Checks of the stores and of a front end for tests in which a replica takes over, or should. */
+/**
+ * Checks of the stores and of a front end, for tests in which a replica takes over from its primary, or
+ * should take over.
+ */
 import type postgres from 'postgres';
 import { expect } from 'vitest';
 import { auditFindings } from './communal.js';
@@ -9,7 +12,7 @@ import { until } from './wait.js';
 /**
  * Checks that each cell began a new epoch, because a replica may lack acknowledged spins and must not deal
  * their outcomes again.
- * @returns the maximum number of request ids written to each cell
+ * @returns the maximum, over all cells, of the number of request ids that were written to a cell
  */
 export async function wereRepaired(
   sql: postgres.Sql<{ bigint: bigint }>,
@@ -36,7 +39,7 @@ export const allIsBooked = (redisUrl: string, cells: readonly number[]): Promise
   }, 'the ledger has all that was dealt');
 
 /**
- * Waits until an audit finds no violation. An audit is repeated if it was interrupted by a server that just
+ * Waits until an audit finds no violation. Repeats an audit that was interrupted by a server that just
  * restarted and still considers itself a primary.
  */
 export async function auditIsClean(stores: StoreUrls): Promise<void> {
@@ -44,19 +47,22 @@ export async function auditIsClean(stores: StoreUrls): Promise<void> {
   await until(() => isClean().catch(() => false), 'the audit is clean');
 }
 
-/** Returns the value of a series in the metrics of a front end. */
+/** Returns the value of a time series in the metrics of a front end. */
 async function seriesOf(metricsPort: number, series: string): Promise<number> {
   const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
   const line = text.split('\n').find((each) => each.startsWith(`${series} `));
   return Number(line?.slice(series.length));
 }
 
-/** Returns how often a front end's wait for all replicas succeeded, and how often it was late. */
+/** Returns how often a front end's wait for all replicas succeeded, and how often it took too long. */
 export async function replicaWaits(metricsPort: number): Promise<{ acknowledged: number; late: number }> {
   const of = (result: string) => seriesOf(metricsPort, `spindle_replica_waits_total{result="${result}"}`);
   return { acknowledged: await of('acknowledged'), late: await of('late') };
 }
 
-/** Returns the number of replica settings known to a front end that could lose acknowledged writes. */
+/**
+ * Returns the number of settings of replicas, as a front end knows them, with which acknowledged writes could
+ * be lost.
+ */
 export const volatileReplicas = (metricsPort: number): Promise<number> =>
   seriesOf(metricsPort, 'spindle_replicas_volatile');

@@ -1,10 +1,10 @@
 /**
- * `node guard.js FOLDER`: a process that outlives a killed run and ends the processes that the run had
+ * `node guard.js FOLDER`: a process that outlives a killed test run and ends the processes that the run had
  * started.
  *
- * Its standard input is a pipe of the run, which ends when the run ends for any reason. After an orderly end
- * no processes are left. The servers of a run work in the run's folder, and the service processes have the
- * folder in their environment.
+ * The standard input of this process is a pipe from the run, which ends when the run ends for any reason.
+ * After an orderly end no processes are left. The servers of a run work in the run's folder, and the service
+ * processes have the folder in their environment.
  */
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ import { FOLDER_VARIABLE } from './runFolder.js';
 const SERVERS = /^(postgres|redis-server|valkey-server)$/;
 
 async function main(folder: string): Promise<void> {
-  // Ctrl-C is meant for the run. Its end then ends this process.
+  // The run itself handles Ctrl-C. When it has ended, this process ends as well.
   process.on('SIGINT', () => {}).on('SIGTERM', () => {});
   for await (const _ of process.stdin);
   const ours = await processesOf(folder);

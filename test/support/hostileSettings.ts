@@ -1,4 +1,6 @@
-/** Settings of a role or database that contradict the assumptions of the service's SQL statements. */
+/**
+ * Postgres settings of a role or database that contradict the assumptions of the service's SQL statements.
+ */
 export const HOSTILE_SETTINGS = [
   `datestyle = 'German, DMY'`,
   `intervalstyle = 'sql_standard'`,

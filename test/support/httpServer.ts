@@ -1,4 +1,4 @@
-/** Determines which HTTP server the tests of this run use. */
+/** Determines which HTTP server the tests use. */
 import type { HttpServerKind } from '../../src/api/server/listener.js';
 
 /**

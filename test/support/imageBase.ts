@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** The npm version in the published image of Node 22. */
+/** The version of npm in the published image of Node 22. */
 const NPM = 'npm@10.9.4';
 const CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt';
 

@@ -1,4 +1,4 @@
-/** HTTP/1.1 over bare sockets, for load and for requests that fetch can't send. */
+/** HTTP/1.1 over bare sockets, for load and for requests that `fetch` can't send. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
@@ -13,7 +13,7 @@ export interface WireAnswer {
   readonly text: string;
 }
 
-/** The connection ended before the answer was complete. */
+/** The connection ended before the response was complete. */
 export class ConnectionEnded extends Error {}
 
 interface Waiting {
@@ -22,7 +22,7 @@ interface Waiting {
   reject(error: Error): void;
 }
 
-/** One connection. Answers arrive in the order of their requests. */
+/** One connection. Responses arrive in the order of their requests. */
 export class Wire {
   readonly #socket: Socket;
   readonly #waiting: Waiting[] = [];
@@ -63,17 +63,20 @@ export class Wire {
     return this.#hasEnded;
   }
 
-  /** Received bytes that belong to no awaited answer. */
+  /** Received bytes that belong to no expected response. */
   get unread(): string {
     return this.#received.toString('latin1');
   }
 
-  /** Resolves once the system has accepted the bytes, or the connection can't accept any. */
+  /** Resolves once the operating system has accepted the bytes, or the connection can't accept any. */
   send(bytes: string | Uint8Array): Promise<void> {
     return new Promise((resolve) => this.#socket.write(bytes, () => resolve()));
   }
 
-  /** Reads the next answer. @throws ConnectionEnded */
+  /**
+   * Reads the next response.
+   * @throws ConnectionEnded
+   */
   answer(isHead = false): Promise<WireAnswer> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ isHead, resolve, reject });
@@ -91,7 +94,7 @@ export class Wire {
     return answer;
   }
 
-  /** Sends FIN. Bytes that the server still sends can be read. */
+  /** Sends FIN. Bytes that the server sends afterwards can still be read. */
   finish(): void {
     this.#socket.end();
   }
@@ -167,7 +170,7 @@ export interface Load {
 
 /**
  * Sends requests on each connection, one at a time, until there are no more.
- * @returns how many connections ended while an answer was awaited
+ * @returns how many connections ended while they waited for a response
  */
 export async function load({ port, connections, next, onAnswer }: Load): Promise<number> {
   const wires = await Promise.all(Array.from({ length: connections }, () => Wire.open(port)));
@@ -187,14 +190,14 @@ export async function load({ port, connections, next, onAnswer }: Load): Promise
   return cut;
 }
 
-/** Returns a function that yields the request of each list member in turn. */
+/** Returns a function that returns the requests of a list in turn. */
 export function each<T>(items: readonly T[], request: (item: T) => Buffer): () => Buffer | undefined {
   let at = 0;
   return () => (at < items.length ? request(items[at++]!) : undefined);
 }
 
 /**
- * Sends a request on a new connection. Returns undefined if no answer arrived in time or the connection
+ * Sends a request on a new connection. Returns undefined if no response arrived in time or the connection
  * ended.
  */
 export async function askOnce(

@@ -1,6 +1,6 @@
 /**
- * Moves the clock of programs that preload movedClock.c and read the offset from a file. Needs Linux and a C
- * compiler.
+ * Moves the clock of programs. They preload movedClock.c, which reads the offset of the clock from a file.
+ * Needs Linux and a C compiler.
  */
 import { spawnSync } from 'node:child_process';
 import { renameSync, writeFileSync } from 'node:fs';
@@ -22,7 +22,7 @@ export const clockEnvironment = (library: string, offsetFile: string): NodeJS.Pr
 });
 
 /**
- * Sets the clock ahead by this many seconds, or back if the number is negative. Programs see the change
+ * Moves the clock forward by a number of seconds, or back if the number is negative. Programs see the change
  * within 10 ms.
  */
 export function setClock(offsetFile: string, seconds: number): void {

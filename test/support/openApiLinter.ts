@@ -1,7 +1,4 @@
-/**
- * Finds faults in an OpenAPI document with the rules of Redocly, and with additional rules that Redocly
- * lacks.
- */
+/** Finds faults in an OpenAPI document with the rules of the linter Redocly and with additional rules. */
 import { createConfig, lintFromString } from '@redocly/openapi-core';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 
@@ -25,7 +22,7 @@ const RULES = {
   'no-invalid-schema-examples': { severity: 'error', allowAdditionalProperties: true },
 } as const;
 
-/** @returns one line for each fault with its rule, message and place, or an empty list */
+/** @returns one line for each fault, with its rule, message and position, or an empty list */
 export async function openApiFaults(document: object): Promise<string[]> {
   const config = await createConfig({ extends: ['recommended-strict'], rules: RULES });
   const source = JSON.stringify(document);
@@ -40,7 +37,7 @@ export async function openApiFaults(document: object): Promise<string[]> {
   ];
 }
 
-/** Checks that the head of the document has a description and lists each tag once. */
+/** Checks that the head of the OpenAPI document has a description and lists each tag once. */
 function rootFaults({ info, tags }: Node): string[] {
   const { description } = info as { description?: string };
   const names = Array.isArray(tags) ? tags.map(({ name }) => name) : [];
@@ -66,7 +63,10 @@ function webhookFaults({ webhooks = {} }: Node): string[] {
   return faults;
 }
 
-/** Checks that no callback contains callbacks. @param inside whether the value is part of a callback */
+/**
+ * Checks that no callback in the document contains callbacks.
+ * @param inside whether the value is part of a callback
+ */
 function callbackFaults(value: unknown, inside: boolean): string[] {
   if (typeof value !== 'object' || value === null) return [];
   return Object.entries(value).flatMap(([name, member]) => [
@@ -75,7 +75,7 @@ function callbackFaults(value: unknown, inside: boolean): string[] {
   ]);
 }
 
-/** Checks that each default value matches its schema. */
+/** Checks that each default value in the document matches its schema. */
 function defaultFaults(document: Node): string[] {
   const ajv = new Ajv2020({ strict: false, validateFormats: false });
   ajv.addSchema(document, 'openapi');

@@ -1,4 +1,6 @@
-/** Starts a PgBouncer in transaction mode in front of a Postgres, if it is installed. */
+/**
+ * Starts a PgBouncer (a connection pooler) in transaction mode in front of a Postgres, if it is installed.
+ */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -9,10 +11,10 @@ import { storesParent } from './disk.js';
 import { until } from './wait.js';
 
 const PROGRAM = 'pgbouncer';
-/** User id for PgBouncer, because it refuses to run as root. */
+/** User id with which PgBouncer runs, because it refuses to run as root. */
 const NOBODY = 65_534;
 
-/** Returns the reason why PgBouncer can't run here, or undefined if it can. */
+/** Returns the reason why PgBouncer can't run on this machine, or undefined if it can. */
 export const pgbouncerMissing = (): string | undefined =>
   spawnSync(PROGRAM, ['--version']).status === 0 ? undefined : `${PROGRAM} is not installed`;
 
@@ -23,8 +25,8 @@ export interface PgBouncer {
 }
 
 /**
- * @param poolSize number of connections to Postgres, fewer than the clients have, so that their transactions
- * share connections
+ * @param poolSize number of connections to Postgres. Clients have more, so their transactions share
+ * connections.
  */
 export async function startPgBouncer(databaseUrl: string, poolSize: number): Promise<PgBouncer> {
   const folder = await mkdtemp(join(await storesParent(), 'spindle-pgbouncer-'));
@@ -49,7 +51,7 @@ ignore_startup_parameters = statement_timeout,idle_in_transaction_session_timeou
   const user = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
   let child: ChildProcess | undefined;
   await until(async () => {
-    // Another process may take a free port in the meantime, in which case PgBouncer ends and is started on
+    // Another process may take the free port before PgBouncer does. PgBouncer then ends, and is started on
     // another port.
     if (child === undefined || child.exitCode !== null) {
       url.port = String(await freePort());

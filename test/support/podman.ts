@@ -1,6 +1,6 @@
 /**
- * Runs a built image with Podman, with the options that Compose gives a container of the service. It shares
- * this machine's network.
+ * Runs a built image with Podman, with the options that Compose gives a container of the service. The
+ * container uses this machine's network.
  */
 import { execFile, execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -8,7 +8,7 @@ import { readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import type { Container, ImageConfig } from './container.js';
 
-/** Options for a process of the service in docker-compose.yml. */
+/** Options for a container of the service in docker-compose.yml. */
 const LIKE_COMPOSE = [
   ...['--network', 'host', '--user', '1000:1000', '--read-only', '--tmpfs', '/tmp'],
   ...[
@@ -24,7 +24,7 @@ const LIKE_COMPOSE = [
 ];
 /**
  * Options that avoid features which a machine may forbid, such as systemd timers for health checks. The test
- * checks health itself.
+ * checks the health by itself.
  */
 const WITHOUT_MORE = ['--no-healthcheck', '--ulimit', 'nproc=1000:1000'];
 const ALONE = ['--cgroup-manager', 'cgroupfs', '--events-backend', 'file'];

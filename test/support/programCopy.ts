@@ -1,4 +1,4 @@
-/** Copies the build to a folder of its own, as an unpacked release, so that a test can change its files. */
+/** Copies the build to a separate folder, like an unpacked release, so that a test can change its files. */
 import { cpSync, mkdtempSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ const PARTS = [
   'tools/compare.sh',
 ];
 
-/** @returns the folder, which the caller removes */
+/** @returns the folder, which the caller must remove */
 export function copyProgram(): string {
   const root = mkdtempSync(join(tmpdir(), 'spindle-program-'));
   for (const part of PARTS) cpSync(join(ROOT, part), join(root, part), { recursive: true });

@@ -1,13 +1,13 @@
 /** A TCP proxy for tests that can delay, truncate or cut traffic in either direction. */
 import { connect, createServer, type Socket } from 'node:net';
 
-/** Direction of traffic: requests to the store, or answers from it. */
+/** Direction of traffic: requests to the store, or replies from it. */
 export type Way = 'requests' | 'answers';
 
 export interface Cable {
-  /** The given URL, through the proxy. */
+  /** The given URL, with the address of the proxy instead of the store's. */
   readonly url: string;
-  /** Whether answers of the store are forwarded. If false, they are discarded. */
+  /** Whether replies of the store are forwarded. If false, they are discarded. */
   answers: boolean;
   /** Whether new connections are accepted. If false, each new connection is cut at once. */
   accepts: boolean;
@@ -22,9 +22,9 @@ export interface Cable {
   /** Cuts each open connection in the middle of its next chunk. */
   tear(): void;
   /**
-   * Cuts every connection once exactly this many bytes, counted from now, have passed in one direction. These
-   * bytes are delivered, and no later byte in either direction. Resolves when the cut has happened. If called
-   * within {@link beforeRequest}, only the bytes of that connection count.
+   * Cuts every connection once exactly this many bytes, counted from the call, have passed in one direction.
+   * These bytes are delivered, and no later byte in either direction. Resolves when the cut has happened. If
+   * called within {@link beforeRequest}, only the bytes of that connection count.
    *
    * @param byReset cuts with RST, which also discards data that a side has not read yet; otherwise with FIN
    */
@@ -32,12 +32,12 @@ export interface Cable {
   /** Cancels a cut that has not happened yet. */
   disarm(): void;
   /**
-   * Holds the next chunk of requests, and later chunks of its connection, for this many ms. Then the store
+   * Holds the next chunk of requests, and later chunks of its connection, for a number of ms. Then the store
    * receives all of them in order, even if the client has closed the connection. Resolves when they are
    * delivered.
    */
   holdLate(ms: number): Promise<void>;
-  /** Holds the answers of the store in order until {@link release}. */
+  /** Holds the replies of the store, in order, until {@link release}. */
   hold(): void;
   release(): void;
   close(): Promise<void>;
@@ -93,7 +93,7 @@ export async function proxy(target: string): Promise<Cable> {
     if (!made.accepts) return void client.destroy();
     const store = connect(Number(url.port), url.hostname);
     const sockets = [client, store];
-    /** Requests that are delivered late, even if their client has disconnected. */
+    /** Requests that are delivered late, even if their client has disconnected meanwhile. */
     let heldRequests: Buffer[] | undefined;
     const end = (): void => {
       if (heldRequests === undefined || store.destroyed) for (const socket of sockets) socket.destroy();
@@ -103,7 +103,7 @@ export async function proxy(target: string): Promise<Cable> {
       setTimeout(() => {
         for (const chunk of heldRequests ?? []) store.write(chunk);
         heldRequests = undefined;
-        // The store reads the delivered requests before it sees the end of the connection.
+        // The store reads the delivered requests before it notices the end of the connection.
         if (client.destroyed) store.end();
         done();
       }, ms);

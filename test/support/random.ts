@@ -5,7 +5,7 @@ export class Random {
   readonly #state: Uint32Array;
 
   /**
-   * @param words the purpose of the choices, such as the run's seed and the round; other words give other
+   * @param words purpose of the choices, such as the seed of a run and a round; other words give other
    * choices
    */
   constructor(...words: readonly (string | number)[]) {

@@ -1,4 +1,7 @@
-/** A partner's webhook receiver: an HTTP server that keeps the received requests and answers as told. */
+/**
+ * A partner's webhook receiver: an HTTP server that stores the received requests and responds as a test
+ * determines.
+ */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -23,7 +26,7 @@ export interface Received {
 export interface Receiver {
   readonly port: number;
   readonly received: readonly Received[];
-  /** The number of connections made so far, and the number of open ones. */
+  /** The number of connections accepted so far, and the number of open ones. */
   readonly connections: { made: number; open: number };
   /** Returns a URL of the receiver that sandbox partners may register. */
   url(path?: string): string;

@@ -13,26 +13,27 @@ import type { Cleanup } from './cleanup.js';
 import { storesParent } from './disk.js';
 import { ROOT } from './root.js';
 
-/** A raw connection. RESP 2 gives streams the same form on every server. */
+/** A raw connection. It uses RESP 2, in which streams have the same form on every server. */
 export const rawRedis = (url: string): Redis => new Redis(url, { protocol: 2 }).on('error', () => {});
 
 export interface OpenNodes {
   readonly nodes: RedisNodes;
-  /** The only node, or the first node of a cluster. */
+  /** The only Redis server, or the first server of a cluster. */
   readonly node: RedisNode;
   close(): void;
 }
 
 /**
- * Connects to the nodes. @param luaDir a folder with other operations than lua/ @throws Error if no server
- * can be reached
+ * Connects to the servers.
+ * @param luaDir a folder with other operations than lua/
+ * @throws Error if no server can be reached
  */
 export async function openNodes(url: string, luaDir?: string): Promise<OpenNodes> {
   const nodes = await open(url, () => {}, luaDir);
   return { nodes, node: nodes.all[0]!, close: () => nodes.close() };
 }
 
-/** Starts a Redis for one test, without a Postgres, until the clean-up. */
+/** Starts a Redis for one test, without a Postgres. The clean-up of the test ends it. */
 export async function ownRedis(cleanup: Cleanup): Promise<EmbeddedStore> {
   const dataDir = await mkdtemp(join(await storesParent(), 'spindle-redis-'));
   cleanup.add(() => rm(dataDir, { recursive: true, force: true, maxRetries: 5 }));

@@ -7,7 +7,7 @@ import { ROOT } from './root.js';
 export const REDIS_USER = { name: `spindle-${process.pid}`, password: 'p@ss/word:1' };
 
 /**
- * The name and rules of the user with the documented rights, in the form of ACL SETUSER and of a
+ * The name and rules of the user with the documented rights, in the form of the command ACL SETUSER and of a
  * configuration file.
  */
 export function userRules(): string[] {
@@ -17,11 +17,11 @@ export function userRules(): string[] {
   return [name, 'reset', 'on', `>${password}`, ...rights.split(/[\s\\]+/).filter(Boolean)];
 }
 
-/** The user and password as part of a URL. */
+/** The user and password, in the form that they have in a URL. */
 export const REDIS_USERINFO = `${REDIS_USER.name}:${encodeURIComponent(REDIS_USER.password)}`;
 
 /**
- * Returns the URL of a server for a user who may do everything except publish and subscribe to announcements.
+ * Returns the URL of a server for a user with all rights except publishing and subscribing to announcements.
  */
 export async function deafUrl(redisUrl: string): Promise<string> {
   const url = new URL(redisUrl);

@@ -1,4 +1,4 @@
-/** Finds which request ids Redis holds, for tests that need them bound in Redis or released. */
+/** Finds which request ids Redis holds, for tests that need request ids bound in Redis or released. */
 import type { Redis } from 'ioredis';
 import { newestEntryId } from '../../src/engine/redis/cellRecords.js';
 import { cellKey, idempotencyKey } from '../../src/engine/redis/keys.js';
@@ -11,12 +11,12 @@ import {
 import { until } from './wait.js';
 
 /**
- * The fence and token with which tests write blocks into a cell of {@link openedAt}. Most tests use this
- * epoch.
+ * Fence and token of the owner that writes blocks into a cell of {@link openedAt} in tests. Most tests use
+ * the epoch of this token.
  */
 export const CLAIMED = { fence: 1n, token: '1' } as const;
 
-/** Returns the fields of a cell that can be dealt from and that {@link CLAIMED} owns. */
+/** Returns the fields of a cell that deals and whose owner has the fence of {@link CLAIMED}. */
 export const openedAt = (token: string) => ({
   epoch: token,
   fence: String(CLAIMED.fence),

@@ -1,19 +1,19 @@
-/** Locates the project, and says whether a run uses the large numbers. */
+/** Locates the project's folder, and says whether tests use their large numbers. */
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** The folder of package.json, whether this file runs from the source or from the build. */
+/** The folder of package.json, whether this file is executed from the source or from the build. */
 export const ROOT = rootAbove(import.meta.dirname);
 
-/** Whether tests use their large numbers, as in `npm run test:scale`. */
+/** Whether tests use their large numbers (of spins, rows and so on), as in `npm run test:scale`. */
 export const IS_WHOLE = process.env.SCALE === 'whole';
 
-/** Returns the file of a build that starts the service. */
+/** Returns the path of the file in a build that starts the service. */
 export const mainOf = (root: string): string => join(root, 'dist', 'src', 'main.js');
 
 /**
- * Returns the file of the `spindle` command in a build. Its place differs between versions, so it is read
- * from package.json.
+ * Returns the path of the `spindle` command in a build. The path differs between versions, so it is read from
+ * package.json.
  */
 export function cliOf(root: string): string {
   const { bin } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {

@@ -103,9 +103,7 @@ export const deal = (
     ...(requestId === undefined ? {} : { requestId }),
   });
 
-/**
- * Whether the player's hand can be played. An open round asks for insurance first if the dealer shows an ace.
- */
+/** Whether the player can act on a hand. An open round first offers insurance if the dealer shows an ace. */
 export const isPlaying = ({ phase }: RoundAnswer): boolean => phase === 'PLAYER';
 
 export const act = (
@@ -147,9 +145,7 @@ export async function playOut(client: Client, key: string, start: RoundAnswer): 
   return round;
 }
 
-/**
- * Returns the dealer's face-down card at a table with the default number of decks, and the seed of the shoe.
- */
+/** Returns the dealer's hole card at a table with the default number of decks, and the seed of the shoe. */
 export async function holeCard(
   sql: postgres.Sql<{ bigint: bigint }>,
   { gameId, shoe }: RoundAnswer,

@@ -1,5 +1,6 @@
 /**
- * The folder and stores of a run that causes faults, and a guard that ends processes left by a killed run.
+ * The folder and stores of a test run that causes faults, and a guard process that ends what a killed run
+ * leaves behind.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -13,7 +14,7 @@ import { smallDiskMissing } from './disk.js';
 import { ROOT } from './root.js';
 import { type OwnStores, ownStores } from './stores.js';
 
-/** Name of an environment variable that contains the run's folder in every process of the run. */
+/** Name of an environment variable that has the run's folder as its value in every process of the run. */
 export const FOLDER_VARIABLE = 'SPINDLE_CHAOS_FOLDER';
 /**
  * Size of the Redis disk in MB. It has room for the log of Redis, its rewritten copy and new data, but can be
@@ -24,16 +25,19 @@ const DISK_MEGABYTES = 256;
 export interface RunFolder {
   readonly folder: string;
   readonly stores: OwnStores;
-  /** The reason why Redis has no disk of its own, or undefined if it has one. */
+  /** The reason why Redis has no separate disk, or undefined if it has one. */
   readonly noDisk: string | undefined;
   /** The clean-up steps of processes that run on the stores. {@link close} runs them in reverse order. */
   readonly cleanup: Cleanup;
-  /** Ends everything. @param keep whether the folder is kept */
+  /**
+   * Ends everything that the run has started.
+   * @param keep whether the folder is kept
+   */
   close(keep: boolean): Promise<void>;
 }
 
 /**
- * Creates the folder and starts the stores, with Redis on a small disk of its own.
+ * Creates the folder and starts the stores, with Redis on a separate small disk.
  *
  * @param cleanup ends everything if {@link RunFolder.close} does not, and keeps the folder if `keep` is set
  * @param withPostgres makes another Postgres than the embedded one in a folder, with the environment that its
@@ -60,10 +64,10 @@ export async function openRunFolder(
     appendFileSync(join(folder, 'stores.log'), `${new Date().toISOString()} ${line}\n`);
   const noDisk = smallDiskMissing();
   const disk = noDisk === undefined ? { redisDiskMegabytes: DISK_MEGABYTES } : {};
-  // Under root, servers run as another user, who must be able to enter the folder.
+  // If this process is root, servers run as another user, who must be able to enter the folder.
   await chmod(folder, 0o755);
   const own = await withPostgres?.(join(folder, 'archived'), { [FOLDER_VARIABLE]: folder });
-  // The embedded stores close their folder to other users, so the other Postgres needs another folder.
+  // The embedded stores close their folder to other users, so the additional Postgres needs another folder.
   const dataDir = join(folder, 'stores');
   await mkdir(dataDir);
   const stores = await ownStores({

@@ -32,20 +32,20 @@ interface Opened {
   reveal: Record<string, string> | null;
   outcomes?: string;
   isLost?: boolean;
-  /** A number that replaces the number of the entry. */
+  /** Number that the entry has instead of the correct one. */
   number?: number;
 }
 
 export class ServedLog {
   readonly records: Buffer[] = [];
   readonly opened: Opened[] = [];
-  /** Checkpoints that settlement reports name. */
+  /** Checkpoints to which settlement reports refer. */
   readonly reports: (string | null)[] = [];
   /** Requested paths. */
   readonly asked: string[] = [];
-  /** Answers that replace the normal ones, by path. */
+  /** Responses that replace the normal ones, by path. */
   readonly answers = new Map<string, unknown>();
-  /** Number of first requests that are refused with 503 and then 429. */
+  /** Number of requests, counted from the first, that are refused with 503 and then 429. */
   refusals = 0;
   readonly signer = signerOf(ORIGIN, 'log', Buffer.alloc(32, 3));
   #server: Server | undefined;

@@ -9,17 +9,20 @@ import { until } from './wait.js';
 const READY_WITHIN_MS = 60_000;
 const END_WITHIN_MS = 20_000;
 const POLL_MS = 10;
-/** Number of characters of the output that are kept if it does not go to a file. */
+/** Number of characters of the output that are stored if the output does not go to a file. */
 const OUTPUT_KEPT = 4_000_000;
 
 export interface Launch {
   readonly env: NodeJS.ProcessEnv;
-  /** Node options, which come before the program on the command line. */
+  /** Options of Node, which come before the program on the command line. */
   readonly nodeOptions?: readonly string[];
   /** The program, by default the service of this project's build. */
   readonly program?: string;
   readonly args?: readonly string[];
-  /** The last line that a ready server prints: the metrics for the service, the API for a baseline. */
+  /**
+   * The last line that a server prints when it is ready: the address of the metrics for the service, the
+   * address of the API for a baseline.
+   */
   readonly lastLine?: 'API' | 'metrics';
   /** A file for the output instead of a pipe, so that a paused or killed process loses no line. */
   readonly logFile?: string;
@@ -27,7 +30,7 @@ export interface Launch {
 
 export class ServerProcess {
   readonly child: ChildProcess;
-  /** Resolves with the exit code or the name of the signal. */
+  /** Resolves with the exit code, or with the name of the signal that ended the process. */
   readonly ended: Promise<number | string>;
   /** Returns the output so far. */
   readonly output: () => string;
@@ -46,7 +49,7 @@ export class ServerProcess {
     });
   }
 
-  /** Starts the process. {@link ready} resolves once it serves. */
+  /** Starts the process. {@link ready} resolves once the process answers requests. */
   static launch({
     env,
     nodeOptions = [],
@@ -130,7 +133,7 @@ export class ServerProcess {
     await endProcess(this.child);
   }
 
-  /** Pauses the process. Its connections stay open, but nothing is answered. */
+  /** Pauses the process. Its connections stay open, but it answers nothing. */
   freeze(): void {
     this.child.kill('SIGSTOP');
   }
@@ -139,7 +142,7 @@ export class ServerProcess {
     this.child.kill('SIGCONT');
   }
 
-  /** Returns the metrics as Prometheus reads them. */
+  /** Returns the metrics in the form that Prometheus reads. */
   async scrape(withinMs = END_WITHIN_MS): Promise<string> {
     return (await fetch(this.metrics!, { signal: AbortSignal.timeout(withinMs) })).text();
   }

@@ -10,8 +10,8 @@ import { ServerProcess } from './serverProcess.js';
 import type { StoreUrls } from './stores.js';
 
 /**
- * Sets constants of the service for a test (src/app/constants.ts). The read interval for restrictions is
- * raised, so that a busy machine reads changes in time.
+ * Changes constants of the service for a test (src/app/constants.ts). The interval in which restrictions are
+ * read is longer, so that a busy machine reads changes in time.
  */
 export const constants = (changed: Partial<Constants>): { TEST_CONSTANTS: string } => ({
   TEST_CONSTANTS: JSON.stringify({ restrictionReadMs: 20_000, ...changed }),
@@ -24,7 +24,7 @@ export function environment(stores: StoreUrls, more: NodeJS.ProcessEnv = {}) {
     OPERATOR_API_KEY: OPERATOR_KEY,
     PORT: '0',
     METRICS_PORT: '0',
-    // Few cells are used, because each cell costs time at the start.
+    // The service has few cells, because each cell takes time at the start.
     CELLS: '4',
     LOG_LEVEL: 'silent',
     // The long deadline makes sure that spins are dealt on a busy machine. Tests of the deadline set their
@@ -69,10 +69,11 @@ export function spawnService(
 
 export interface LoggedService extends Client {
   readonly running: Running;
-  /** The log lines so far. */
+  /** The log lines that the service has written so far. */
   readonly lines: readonly Record<string, unknown>[];
   /**
-   * Returns the sum of the series with a name and a label, such as `spindle_errors_total{code="KS-5004"}`.
+   * Returns the sum of the time series with a name and a label, such as
+   * `spindle_errors_total{code="KS-5004"}`.
    */
   metric(series: string): Promise<number>;
 }

@@ -1,6 +1,6 @@
 /**
- * Tests settlement without waiting for days: entry ids never decrease, so the ids of a cell can be moved
- * ahead of the clock.
+ * Functions that test settlement without waiting for days: entry ids never decrease, so a test can move the
+ * ids of a cell ahead of the clock.
  */
 import { createHash } from 'node:crypto';
 import type { Redis } from 'ioredis';
@@ -28,7 +28,7 @@ const SEQUENCES = 16_384;
 
 export const dayAt = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 export const startOf = (day: string): number => Date.parse(`${day}T00:00:00Z`);
-/** Returns the day that is this many days after another day, or before it if the number is negative. */
+/** Returns the day that is a number of days after another day, or before it if the number is negative. */
 export const shift = (day: string, days: number): string => dayAt(startOf(day) + days * DAY_MS);
 
 /**
@@ -42,7 +42,7 @@ export interface SettledPartner extends TestPartner {
   readonly cell: number;
 }
 
-/** Creates a partner with a game, both dated back by this many days before a day. */
+/** Creates a partner with a game, both with a creation date that is a number of days before a day. */
 export async function oldPartner(
   client: Client,
   sql: postgres.Sql,
@@ -64,7 +64,7 @@ export interface TestWorker {
 }
 
 /**
- * Creates the settlement of a worker with connections of its own and a clock at 02:00 of a day. Failures are
+ * Creates the settlement of a worker with separate connections and a clock at 02:00 of a day. Failures are
  * thrown.
  */
 export async function settlementWorker(
@@ -75,7 +75,7 @@ export async function settlementWorker(
     onFailed?: (failed: Events['SettlementFailed']) => void;
     /** The clock, by default 02:00 of the day. */
     now?: () => number;
-    /** Allowed clock skew in ms, by default that of {@link ENTRIES_AHEAD}. */
+    /** Allowed clock skew in ms; the default is the skew in {@link ENTRIES_AHEAD}. */
     clockSkewMaxMs?: number;
   } = {},
 ): Promise<TestWorker> {
@@ -129,12 +129,12 @@ export async function reportsOf(sql: postgres.Sql, partnerId: number): Promise<M
 export const madeOf = async (sql: postgres.Sql, partnerId: number): Promise<string[]> =>
   (await reportsOf(sql, partnerId)).map(({ date, revision, status }) => `${date} ${revision} ${status}`);
 
-/** Setting of a service whose entries a test moves ahead of the clock. */
+/** Environment of a service whose entries a test moves ahead of the clock. */
 export const ENTRIES_AHEAD = { CLOCK_SKEW_MAX_S: '31536000' };
 
 /**
- * Moves the ledger entries of a cell to a time: this many next entries fall into the last millisecond before
- * it, and later entries follow it.
+ * Moves the ledger entries of a cell to a time: a number of next entries fall into the last millisecond
+ * before it, and later entries come after it.
  */
 export async function runIntoMoment(redis: Redis, cell: number, ms: number, entries: number): Promise<void> {
   const last = (await redis.hgetBuffer(cellKey(cell), 'last'))!;
@@ -163,7 +163,7 @@ export function canonical(value: unknown): string {
   return `{${names.map((name) => `${JSON.stringify(name)}:${canonical((value as Json)[name])}`).join(',')}}`;
 }
 
-/** Computes the integrityHash of a report as any partner can from the received report. */
+/** Computes the integrityHash of a received report, as any partner can. */
 export function hashOf(report: Json): string {
   const { integrityHash, reportStatus, acknowledgedAt, disputedAt, disputeReason, ...hashed } = report;
   return createHash('sha256').update(canonical(hashed)).digest('hex');

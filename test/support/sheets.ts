@@ -12,7 +12,7 @@ export const parSheet = (name: string): Record<string, unknown> =>
 
 /**
  * Returns the sheet five-reel-wild with the RTP of its combinations (0.7775). The file states another RTP, so
- * the service refuses it.
+ * the service refuses the file itself.
  */
 export const fiveReelWild = (): Record<string, unknown> => ({
   ...parSheet('five-reel-wild'),
@@ -23,7 +23,7 @@ export const fiveReelWild = (): Record<string, unknown> => ({
 type Sheet = any;
 
 /**
- * A description of each fault, the path that the service must report, and the change that causes it in a
+ * For each fault: its description, the path that the service must report, and the change that causes it in a
  * valid sheet (classic-3-reel).
  */
 export const PAR_FAULTS: readonly [what: string, path: string, spoil: (sheet: Sheet) => void][] = [

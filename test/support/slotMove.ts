@@ -25,8 +25,9 @@ export async function beginSlotMove(cluster: TestCluster, { slot, from, to }: Sl
 }
 
 /**
- * Migrates keys of the slot. @param isTaken selects the keys, by default all @returns the number of migrated
- * keys
+ * Migrates keys of the hash slot.
+ * @param isTaken selects the keys, by default all
+ * @returns the number of migrated keys
  */
 export async function migrateKeys(
   { slot, from, to }: SlotMove,
@@ -56,19 +57,20 @@ export async function migrateKeys(
   }
 }
 
-/** Assigns the slot to the new server. Keys that were not migrated are lost. */
+/** Assigns the hash slot to the new server. Keys that were not migrated are lost. */
 export async function endSlotMove(cluster: TestCluster, { slot, from, to }: SlotMove): Promise<void> {
   const nodeId = await cluster.ask(to, 'CLUSTER', 'MYID');
-  // The new owner must be told first, because it creates the epoch that convinces all other servers.
+  // The new owner must get the command first, because it creates the cluster epoch that convinces all other
+  // servers.
   await cluster.ask(to, 'CLUSTER', 'SETSLOT', slot, 'NODE', nodeId);
-  // A server that still holds keys refuses this command. It later hears of the new owner from the other
-  // servers, and removes the keys.
+  // A server that still holds keys refuses this command. Later the other servers inform it of the new owner,
+  // and it removes the keys.
   await cluster.ask(from, 'CLUSTER', 'SETSLOT', slot, 'NODE', nodeId).catch(() => {});
 }
 
 /**
- * Moves a slot completely. @param areKeysTaken whether the keys are migrated, or left behind and thereby
- * removed
+ * Moves a hash slot completely.
+ * @param areKeysTaken whether the keys are migrated, or left behind and thereby removed
  */
 export async function moveSlot(
   cluster: TestCluster,

@@ -2,10 +2,10 @@
 import { Redis } from 'ioredis';
 import { until } from './wait.js';
 
-/** The clock of Redis. */
+/** Current time by the clock of Redis. */
 export interface StoreClock {
   seconds(): Promise<number>;
-  /** Waits until at least this many seconds of the current minute are left. */
+  /** Waits until the current minute has at least a number of seconds left. */
   room(seconds: number): Promise<void>;
   close(): void;
 }

@@ -1,4 +1,4 @@
-/** One store of a run, a Redis or a Postgres, in which faults can be caused. */
+/** One store of a test run, a Redis or a Postgres, in which the test can cause faults. */
 import { readFile } from 'node:fs/promises';
 import type { EmbeddedStore } from '../../src/app/embedded/index.js';
 import { until } from './wait.js';
@@ -21,7 +21,7 @@ export class StoreServer {
     return new StoreServer(begin, await begin());
   }
 
-  /** The URL with the password, which bypasses every proxy and stays the same for the whole run. */
+  /** The URL with the password. It bypasses every proxy and stays the same until the end of the test run. */
   get url(): string {
     return this.#store.url;
   }
@@ -48,7 +48,7 @@ export class StoreServer {
     });
   }
 
-  /** Pauses all processes of the server. Connections stay open, but nothing is answered. */
+  /** Pauses all processes of the server. Connections stay open, but the server answers nothing. */
   async freeze(): Promise<void> {
     const pid = this.#store.pid();
     if (pid === undefined) return;
@@ -63,7 +63,7 @@ export class StoreServer {
     for (const pid of this.#frozen.splice(0)) send(pid, 'SIGCONT');
   }
 
-  /** Stops the server in order and keeps it down until {@link start}. */
+  /** Stops the server by an orderly shutdown and keeps it down until {@link start}. */
   stop(): Promise<void> {
     return this.#next(() => this.#store.stop());
   }
@@ -82,7 +82,10 @@ export class StoreServer {
     return this.#next(() => this.#store.stop());
   }
 
-  /** Runs steps one after the other, so that a start under way does not outlive an interrupted run. */
+  /**
+   * Runs the steps one after another, so that no server is started after an interrupted test run has ended
+   * it.
+   */
   #next(step: () => Promise<void>): Promise<void> {
     const done = this.#turn.then(step);
     this.#turn = done.catch(() => {});
@@ -90,7 +93,7 @@ export class StoreServer {
   }
 }
 
-/** Returns the children of a process. Postgres has a process for each connection. */
+/** Returns the child processes of a process. Postgres has a process for each connection. */
 async function childrenOf(pid: number): Promise<number[]> {
   const text = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '');
   return text.split(' ').filter(Boolean).map(Number);

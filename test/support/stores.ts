@@ -1,5 +1,5 @@
 /**
- * Starts a real Redis and a real Postgres in a folder of their own, for tests, chaos, monitoring and
+ * Starts a real Redis and a real Postgres in a separate folder, for tests, chaos, monitoring and
  * measurements.
  */
 import { execFile, spawn } from 'node:child_process';
@@ -34,18 +34,18 @@ export interface TestStores extends StoreUrls {
   drop(): Promise<void>;
 }
 
-/** Stores of a single run, which may cause any fault in them. */
+/** Stores of a single test run, which may cause any fault in them. */
 export interface OwnStores extends TestStores {
   readonly redis: StoreServer;
   readonly postgres: StoreServer;
   /** The folder with the data of both stores. */
   readonly dataDir: string;
-  /** The folder with the data of Redis, which is its own disk if it has one. */
+  /** The folder with the data of Redis. If Redis has a separate disk, this folder is the disk. */
   readonly redisFolder: string;
-  /** Fills the rest of the small Redis disk until {@link emptyDisk}. */
+  /** Fills the free space of the small Redis disk. {@link emptyDisk} frees it again. */
   fillDisk(): Promise<void>;
   emptyDisk(): Promise<void>;
-  /** Saves a copy of the current append-only files. */
+  /** Saves a copy of the present append-only files of Redis. */
   copyRedis(): Promise<void>;
   /** Removes the append-only files of a stopped Redis. */
   wipeRedis(): Promise<void>;
@@ -55,8 +55,8 @@ export interface OwnStores extends TestStores {
 
 export interface StoreOptions {
   /**
-   * An absolute real path that the caller removes. By default a temporary folder is used, which {@link
-   * OwnStores.drop} removes.
+   * Folder for the stores, as an absolute real path, which the caller must remove. By default a temporary
+   * folder is used, which {@link OwnStores.drop} removes.
    */
   readonly folder?: string;
   /** Size in MB of a memory disk that only Redis uses. */
@@ -65,7 +65,7 @@ export interface StoreOptions {
   readonly startPostgres?: () => Promise<EmbeddedStore>;
   /** Called with the progress of the start. */
   readonly onProgress?: (line: string) => void;
-  /** Called when a server died, is back or had to be killed. */
+  /** Called when a server died, runs again or had to be killed. */
   readonly onEvent?: (line: string) => void;
 }
 
@@ -77,7 +77,7 @@ export async function ownStores(options: StoreOptions = {}): Promise<OwnStores> 
     options.folder ?? (await realpath(await mkdtemp(join(await storesParent(), 'spindle-stores-'))));
   if (options.folder === undefined) {
     undo.add(() => rm(dataDir, { recursive: true, force: true, maxRetries: 5 }));
-    // Under root, Postgres runs as another user, who must be able to enter the folder.
+    // If this process is root, Postgres runs as another user, who must be able to enter the folder.
     await chmod(dataDir, 0o755);
   }
   const template = process.env[STORES_TEMPLATE];
@@ -123,7 +123,8 @@ export async function ownStores(options: StoreOptions = {}): Promise<OwnStores> 
 }
 
 /**
- * Environment variable with the folder of {@link makeTemplate} for all processes that this process starts.
+ * Name of the environment variable that has the folder of {@link makeTemplate} as its value in all processes
+ * that this process starts.
  */
 const STORES_TEMPLATE = 'SPINDLE_TEST_STORES_TEMPLATE';
 /** A database with the schema and no rows. Copying it is faster than running all migrations. */
@@ -149,8 +150,8 @@ export async function makeTemplate(folder: string): Promise<void> {
 }
 
 /**
- * Copies the files and the password of Postgres with their owners, but not the port, because each server
- * needs its own.
+ * Copies the files and the password of Postgres with their owners. The port is not copied, because each
+ * server needs a different one.
  */
 async function copyTemplate(template: string, dataDir: string): Promise<void> {
   const folder = join(dataDir, 'postgres');
@@ -159,7 +160,10 @@ async function copyTemplate(template: string, dataDir: string): Promise<void> {
   await promisify(execFile)('cp', ['-a', ...parts, folder]);
 }
 
-/** Starts the stopped Redis of {@link ownStores} with other settings. @returns a function that ends it */
+/**
+ * Starts the stopped Redis of {@link ownStores} with other settings.
+ * @returns a function that ends this Redis
+ */
 export async function startRedisWith(
   { redisFolder, redisUrl }: OwnStores,
   settings: readonly string[],
@@ -182,8 +186,9 @@ export async function startRedisWith(
 }
 
 /**
- * Starts the stopped Postgres of {@link ownStores} without some settings on its command line, so that those
- * of `ALTER SYSTEM` apply. @returns a function that ends it
+ * Starts the stopped Postgres of {@link ownStores} without some settings on its command line, so that the
+ * values of `ALTER SYSTEM` apply.
+ * @returns a function that ends this Postgres
  */
 export async function startPostgresWithout(
   { dataDir, databaseUrl }: OwnStores,
@@ -197,8 +202,8 @@ export async function startPostgresWithout(
     return settings.some((name) => ofOption.startsWith(`${name}=`)) ? [] : [word];
   });
   const { uid, gid } = await stat(data);
-  // Under root the project may lie in a folder that other users can't enter, so root starts the program and
-  // then changes the user.
+  // If this process is root, other users may be unable to enter the project's folder. So root starts the
+  // program, which then changes to the other user.
   const isRoot = process.getuid?.() === 0;
   const [file = program, ...wrapping] = isRoot ? [...setpriv(uid, gid), program] : [program];
   const child = spawn(file, [...wrapping, ...args], {
@@ -228,7 +233,7 @@ export async function postgresAnswers(databaseUrl: string): Promise<void> {
   await sql.end();
 }
 
-/** Copies a folder that is being written to, and repeats the copy if a file disappears meanwhile. */
+/** Copies a folder while programs write to it. Repeats the copy if a file disappears meanwhile. */
 async function copyLiving(from: string, to: string): Promise<void> {
   for (let tries = 1; ; tries++) {
     await rm(to, { recursive: true, force: true });

@@ -1,11 +1,11 @@
-/** Waits for a time or for a condition. */
+/** Waits for a duration or for a condition. */
 const EVERY_MS_MIN = 5;
 const EVERY_MS_MAX = 100;
 
 export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 /**
- * Waits for a condition. It checks the condition often at first and every 100 ms later, because checks take
+ * Waits for a condition. The condition is checked often at first and every 100 ms later, because checks take
  * processor time from other tests. The deadline only ends waits that would never end, even on a slow and busy
  * machine.
  *

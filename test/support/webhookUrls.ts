@@ -1,8 +1,8 @@
 /** URLs that are forbidden for webhooks, invalid URLs, and allowed URLs. */
 
-/** Addresses and names that lead to the service's own machine or network. */
+/** Addresses and host names that lead to the service's own machine or network. */
 export const DISALLOWED = [
-  // This machine, in every notation that a URL accepts.
+  // Addresses of this machine, in every notation that a URL accepts.
   'https://127.0.0.1/',
   'https://127.255.255.254:8443/hook',
   'https://127.1/',
@@ -41,7 +41,7 @@ export const DISALLOWED = [
   'https://[fd12:3456:789a::1]/',
   'https://[::ffff:10.0.0.1]/',
   'https://[::ffff:192.168.0.1]/',
-  // Metadata services of cloud machines.
+  // Addresses of the metadata services of cloud providers.
   'https://169.254.169.254/latest/meta-data/',
   'https://[::ffff:169.254.169.254]/',
   'https://[fd00:ec2::254]/',
@@ -74,7 +74,7 @@ export const DISALLOWED = [
   'https://192.88.99.1/',
   'https://[100::1]/',
   'https://[5f00::1]/',
-  // Names that are never public.
+  // Host names that are never public.
   'https://localhost/',
   'https://localhost:8443/',
   'https://LocalHost./',
@@ -84,7 +84,7 @@ export const DISALLOWED = [
   'https://router.home.arpa/',
   'https://vault.internal/',
   'https://intranet/',
-  // Forbidden addresses without TLS.
+  // Forbidden addresses in URLs without TLS.
   'http://127.0.0.1:8080/',
   'http://169.254.169.254/latest/meta-data/',
   'http://[::1]:3000/',
@@ -92,7 +92,7 @@ export const DISALLOWED = [
   'http://localhost./',
 ];
 
-/** Texts that are not callable URLs. */
+/** Texts that are not URLs to which requests can be sent. */
 export const INVALID = [
   '',
   'hooks.example.com',

@@ -1,4 +1,4 @@
-/** Compares the answers to spins with the ledger. */
+/** Sends spins and compares their responses with the ledger. */
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { outboxKey } from '../../src/engine/redis/keys.js';
@@ -17,7 +17,7 @@ export interface SpinAnswer extends Record<string, unknown> {
 export interface Asked {
   readonly playerId: string;
   readonly requestId: string | undefined;
-  /** The first answer and the answers of the retries. */
+  /** The first response of a spin and the responses to its retries. */
   readonly answers: Answer<SpinAnswer>[];
 }
 
@@ -30,15 +30,15 @@ interface Row {
 }
 
 export interface Verdict {
-  /** Number of spins by first answer: `200`, `KS-5002`, … */
+  /** Number of spins by first response: `200`, `KS-5002`, … */
   readonly answers: Record<string, number>;
-  /** Number of spins that happened although no answer told their outcome. */
+  /** Number of spins that were dealt although no response contained their outcome. */
   readonly happened: number;
-  /** Spins whose ledger entries contradict their answers, with the reason. */
+  /** Spins whose ledger entries contradict their responses, with the reason. */
   readonly wrong: string[];
 }
 
-/** Returns the newest answer of a spin as a short code: `200`, or its error code. */
+/** Returns the newest response to a spin as a short code: `200`, or its error code. */
 export const codeOf = ({ answers }: Asked): string =>
   answers.at(-1)?.body.errorCode ?? String(answers.at(-1)?.status ?? 'none');
 
@@ -52,7 +52,7 @@ export class Witness {
   readonly #prefix: string;
   static #made = 0;
 
-  /** @param padding lengthens the names of players and requests, and so the ledger entries */
+  /** @param padding lengthens the names of players and requests, and thereby the ledger entries */
   constructor(stores: StoreUrls, partner: TestPartner, gameId: number, padding = '') {
     this.#partner = partner;
     this.#gameId = gameId;
@@ -86,7 +86,7 @@ export class Witness {
     };
   }
 
-  /** Sends a spin and keeps its answer. */
+  /** Sends a spin and stores its response. */
   async spin(client: Client, isNamed: boolean): Promise<Asked> {
     const asked = this.next(isNamed);
     asked.answers.push(await client.spin<SpinAnswer>(this.#partner.key, asked.body));
@@ -99,7 +99,7 @@ export class Witness {
     return answer;
   }
 
-  /** Keeps this many spins under way until told to stop. Every third spin has no requestId. */
+  /** Keeps a number of spins in progress until it is stopped. Every third spin has no requestId. */
   async keepSpinning(client: Client, concurrency: number, isEnough: () => boolean): Promise<void> {
     await Promise.all(
       Array.from({ length: concurrency }, async () => {
@@ -200,8 +200,8 @@ function faultOf({ requestId, answers }: Asked, rows: readonly Row[]): string | 
   const codes = answers.map(({ body }) => body.errorCode);
   const other = codes.find((code) => code !== 'KS-4110' && code !== 'KS-5002');
   if (other !== undefined) return `was answered with ${other}`;
-  // A spin that was ever answered as unknown may have happened. A spin that was refused each time must not
-  // have happened.
+  // A spin that got a response that leaves its result open may have been dealt. A spin that was refused each
+  // time must not have been dealt.
   const isRefused = requestId !== undefined && codes.length > 0 && codes.every((code) => code === 'KS-5002');
   return isRefused && row !== undefined ? 'was refused and is in the ledger' : undefined;
 }

@@ -1,4 +1,7 @@
-/** Defines the format of the stores of version 1.4.0 in this folder and restores them into empty servers. */
+/**
+ * Defines the format in which this folder stores the Redis and Postgres data of version 1.4.0, and restores
+ * the data into empty servers.
+ */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
@@ -9,8 +12,8 @@ import type { Client } from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 
 /**
- * Settings with which the stores were made and must be opened. Request ids bind for the longest permitted
- * time.
+ * Environment with which version 1.4.0 made the stores and with which they must be opened. Request ids bind
+ * for the longest permitted time.
  */
 export const HELD_SETTINGS = { CELLS: '2', IDEMPOTENCY_TTL_S: '2592000' };
 
@@ -18,11 +21,11 @@ export const HELD_SETTINGS = { CELLS: '2', IDEMPOTENCY_TTL_S: '2592000' };
 export const HELD_FORMAT = 1;
 
 export interface HeldStores {
-  /** Keys with the base64 text of their DUMP. No key expires. */
+  /** Keys of Redis with the base64 text of their DUMP. No key expires. */
   readonly redis: readonly (readonly [key: string, dump: string])[];
   readonly postgres: {
     readonly schema: readonly string[];
-    /** Rows in the text format of COPY. */
+    /** Rows of each table in the text format of COPY. */
     readonly tables: readonly {
       readonly name: string;
       readonly columns: readonly string[];
@@ -39,13 +42,13 @@ export interface SpinBody {
   readonly requestId: string;
 }
 
-/** A spin that was answered with 200, and the body of its answer. */
+/** A spin that version 1.4.0 answered with 200, and the body of the response. */
 export interface Sent {
   readonly body: SpinBody;
   readonly text: string;
 }
 
-/** Requests to version 1.4.0 and its answers. */
+/** Requests to version 1.4.0 and its responses. */
 export interface Answers {
   readonly apiKey: string;
   readonly partnerId: number;
@@ -57,10 +60,13 @@ export interface Answers {
   readonly poolTickets: number;
   readonly prizes: readonly { readonly prizeName: string; readonly count: number }[];
   readonly sent: readonly Sent[];
-  /** Blackjack rounds with the bodies of the answers to their deals. */
+  /** Blackjack rounds with the bodies of the responses to their deals. */
   readonly deals: readonly { readonly playerId: string; readonly requestId: string; readonly text: string }[];
   readonly openRounds: number;
-  /** A ticket that was dealt but not confirmed, because no worker committed entries at that time. */
+  /**
+   * A ticket that was dealt but whose response was never sent, because no worker committed entries at that
+   * time.
+   */
   readonly unconfirmed: SpinBody;
   readonly adjustments: readonly { readonly path: string; readonly body: object; readonly text: string }[];
   readonly players: readonly { readonly path: string; readonly text: string }[];

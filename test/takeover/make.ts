@@ -1,8 +1,9 @@
 /**
  * `node dist/test/takeover/make.js DIR`
  *
- * Writes test/takeover/stores.json.gz and answers.json.gz: the stores that the build in DIR, a checkout of
- * version 1.4.0, leaves in Redis and Postgres, and its answers. README.md describes their content.
+ * Writes test/takeover/stores.json.gz and answers.json.gz: the data that the build in DIR, a checkout of
+ * version 1.4.0, leaves in Redis and Postgres, and its responses. README.md describes the content of the
+ * files.
  */
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
@@ -24,7 +25,7 @@ import { type Answers, HELD_SETTINGS, type HeldStores, type Sent } from './held.
 
 const SLOT_PLAYERS = 5;
 const RAFFLE_PLAYERS = 3;
-/** Number of committed spins. Each player makes more than 64, so that the history has indexed entries. */
+/** Number of committed spins. Each player has more than 64, so that the history has indexed entries. */
 const BOOKED_SPINS = 400;
 const UNBOOKED_SPINS = 40;
 const COMMUNAL_SPINS = 60;
@@ -93,7 +94,7 @@ async function play(dir: string, stores: StoreUrls, redis: Redis): Promise<Answe
     const { body, status, text } = await deal(whole.client, apiKey, tableId, playerId, requestId);
     if (status !== 201) throw new Error(text);
     deals.push({ playerId, requestId, text });
-    // Every other playable round is left open.
+    // Every second round in which the player can act is left open.
     if (isPlaying(body) && number % 2 === 0) open++;
     else await playOut(whole.client, apiKey, body);
   }

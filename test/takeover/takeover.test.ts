@@ -1,4 +1,4 @@
-/** Tests that the service takes over the stores of version 1.4.0. */
+/** Tests that this version of the service takes over the stores of version 1.4.0. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { Redis } from 'ioredis';
@@ -31,7 +31,7 @@ const won: string[] = [];
 const spunSince: { body: SpinBody; text: string }[] = [];
 
 beforeAll(async () => {
-  // Fresh stores are made first, because making them empties the worker's Redis database.
+  // The empty stores for comparison are made first, because making them empties the worker's Redis database.
   const fresh = await freshStores();
   const other = new Pg({ connectionString: fresh.databaseUrl });
   await other.connect();
@@ -45,7 +45,7 @@ beforeAll(async () => {
   held = await readAnswers();
   await restoreHeld(redis, pg);
   service = await startService(stores, HELD_SETTINGS);
-  // An answered replay proves that the cell is open and that the front end has read the request ids.
+  // A response to a replay proves that the cell is open and that the front end has read the request ids.
   await until(async () => (await spin(held.sent[0]!.body)).status === 200, 'spins are answered');
 });
 
@@ -96,7 +96,7 @@ async function schemaOf(client: Pg): Promise<string[]> {
   return rows.map(({ line }) => line);
 }
 
-/** Runs the command as an operator does. */
+/** Runs the `spindle` command as an operator does. */
 async function spindle(...args: string[]): Promise<{ status: number; output: string }> {
   const child = spawn(process.execPath, [cliOf(ROOT), ...args], {
     env: { PATH: process.env.PATH, REDIS_URL: stores.redisUrl, DATABASE_URL: stores.databaseUrl },
@@ -151,7 +151,8 @@ describe('takeover of the stores of version 1.4.0', () => {
   test('the takeover keeps balances, webhooks, and the sealed pool with its commitment', async () => {
     for (const { path, text } of held.players.filter(({ path }) => !path.endsWith(held.unconfirmed.playerId)))
       expect(await get(path)).toBe(text);
-    // The health of the webhooks is left out because due deliveries increase with the events of this run.
+    // The health of the webhooks is not compared, because the number of due deliveries increases with the
+    // events of this test.
     const withoutHealth = (text: string): string => text.replace(/,"health":\{[^}]*\}/g, '');
     expect(withoutHealth(await get('/webhooks'))).toBe(withoutHealth(held.webhooks));
     expect(await get(`/games/${held.raffleId}/pool`)).toBe(held.pool);
@@ -270,7 +271,7 @@ describe('takeover of the stores of version 1.4.0', () => {
     const isBack = async (): Promise<boolean> => (await spin(spunSince[0]!.body)).status === 200;
     await until(isBack, 'the cells are rebuilt');
     for (const { body, text } of spunSince) expect((await spin(body)).text).toBe(text);
-    // A ticket's request id never expires, however old the files are.
+    // A ticket's request id never expires, however old the recorded files are.
     for (const { body, text } of held.sent)
       if (body.gameId === held.raffleId) expect((await spin(body)).text).toBe(text);
     expect(await Promise.all(held.players.map(({ path }) => get(path)))).toEqual(balances);

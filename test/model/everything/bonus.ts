@@ -30,7 +30,7 @@ export const setBonus: Command<Rules> = {
       emptyCommunity: fc.constantFrom('TO_TRIGGER', 'RETURN_TO_BUDGET'),
       onShortBudget: fc.constantFrom('SKIP', 'PAY_REMAINING'),
     }),
-  // The game remembers the players who spin from the first enabling on.
+  // The game remembers the players who spin after its communal progressive was first enabled.
   applies: (state, { enabled }) => gameOf(state, 'slot') !== undefined && (enabled || hasBonus(state)),
   async run(session, state, { triggerPart, amounts, ...choice }) {
     const game = gameOf(state, 'slot')!;

@@ -3,7 +3,7 @@ import type fc from 'fast-check';
 import type { Session } from './session.js';
 import type { Game, State } from './state.js';
 
-/** Players and games whose reads a command may have changed. */
+/** Players and games about which a command may have changed what the service returns. */
 export interface Touched {
   readonly players: readonly string[];
   readonly games: readonly number[];
@@ -16,9 +16,11 @@ export interface Command<Choice> {
   /** Relative frequency of the command. */
   readonly weight: number;
   arbitrary(): fc.Arbitrary<Choice>;
-  /** Returns whether the command is possible in the current state. */
+  /** Returns whether the command is possible in the present state. */
   applies(state: State, choice: Choice, session: Session): boolean;
-  /** Sends the request, compares the answer with the prediction, and applies the command to the reference. */
+  /**
+   * Sends the request, compares the response with the prediction, and applies the command to the reference.
+   */
   run(session: Session, state: State, choice: Choice): Promise<Touched>;
 }
 
@@ -28,7 +30,7 @@ export interface Drawn {
   readonly choice: unknown;
 }
 
-/** The names are difficult to quote, to sort and to put into a path. */
+/** Player names that are difficult to quote, to sort and to put into a path. */
 export const PLAYERS = ['=a', 'b,"c"', 'ü %2F', 'd'] as const;
 
 export const gameOf = (state: State, kind: Game['kind']): Game | undefined =>

@@ -17,7 +17,7 @@ import { newWorld } from './world.js';
 
 const SHRINK_MS = 300_000;
 const SAY_EVERY = 100;
-/** Number of commands between two restarts or releases. */
+/** Number of commands between two restarts of the service or releases of request ids. */
 const EVENT_EVERY = 400;
 
 const { values } = parseArgs({

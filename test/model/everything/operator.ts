@@ -1,6 +1,6 @@
 /**
- * Commands of the operator (adjustments, blocked players, suspended games, keys, moves), and restarts and
- * releases of the service.
+ * Commands of the operator (adjustments, blocked players, suspended games, keys, moves), and commands that
+ * restart the service or release request ids.
  */
 import fc from 'fast-check';
 import { amount, at, usd } from '../decimal.js';
@@ -102,7 +102,7 @@ export const suspendGame: Command<Suspension> = {
     session.expect(reply, 'suspend', isClosed ? '410 KS-4218' : '200');
     if (isClosed) return NOTHING;
     game.isSuspended = choice.isSuspended;
-    // The change is in force within one second. A request that deals nothing shows whether it is.
+    // The change is in force within one second. A request that deals nothing reveals whether it is.
     const body = { gameId: game.gameId, playerId: 'nobody', wagerUsd: Number(usd(game.wager * 2n)) };
     const path = game.kind === 'blackjack' ? '/deal' : '/spin';
     const send = (): Promise<Reply> =>
@@ -161,7 +161,7 @@ export async function moveHas(session: Session, time: 'switchedAt' | 'finishedAt
   session.isMoving = time !== 'finishedAt';
 }
 
-/** Moves the partner to another cell. All reads must stay the same. */
+/** Moves the partner to another cell. Everything that the service returns must stay the same. */
 export const movePartner: Command<number> = {
   name: 'move partner',
   weight: 1,
@@ -177,7 +177,7 @@ export const movePartner: Command<number> = {
     session.isMoving = true;
     // A move discards pending choices (docs/requests.md).
     state.forced.clear();
-    // The commands that follow run while the move is being finished.
+    // The following commands of the sequence are sent while the move continues.
     await moveHas(session, 'switchedAt');
     return everyone(state);
   },
@@ -189,7 +189,8 @@ export const everyone = (state: State): Touched => ({
 });
 
 /**
- * Restarts the service. All reads must stay the same. The restart affects all sequences in progress (run.ts).
+ * Restarts the service. Everything that it returns must stay the same. The restart affects all sequences in
+ * progress (run.ts).
  */
 export const restart: Command<null> = {
   name: 'restart',
@@ -203,7 +204,10 @@ export const restart: Command<null> = {
   },
 };
 
-/** Waits until Redis has released all request ids to the ledger. All reads must stay the same. */
+/**
+ * Waits until Redis has released all request ids to the ledger. Everything that the service returns must stay
+ * the same.
+ */
 export const segmentRelease: Command<null> = {
   name: 'release',
   weight: 3,

@@ -11,7 +11,7 @@ import {
   type State,
 } from './state.js';
 
-/** The notice in a spin's answer: the player's share of an event. */
+/** The notice in a spin's response: the player's share of an event. */
 export interface Told {
   readonly event: BonusEvent;
   readonly amount: bigint;
@@ -19,8 +19,8 @@ export interface Told {
 }
 
 /**
- * Counts a drawn spin or a ticket that is already in the player's entries, if the game has a bonus, and pays
- * the event that it fires.
+ * Counts a drawn spin or a ticket that is already among the player's entries, if the game has a communal
+ * progressive, and pays the event that it fires.
  * @returns the notice of the spin, or undefined
  */
 export function count(state: State, game: Game, player: PlayerState, spinId: string): Told | undefined {
@@ -36,7 +36,7 @@ export function count(state: State, game: Game, player: PlayerState, spinId: str
   return { event: oldest.event, amount: oldest.amount, isTrigger: false };
 }
 
-/** Pays the event that a spin fires. Undefined if no event fires or the event pays nothing. */
+/** Pays the event that a spin fires. Returns undefined if no event fires or the event pays nothing. */
 function fired(state: State, game: Game, player: PlayerState): BonusEvent | undefined {
   const { pot } = game;
   if (pot === undefined) return undefined;
@@ -79,8 +79,8 @@ function fired(state: State, game: Game, player: PlayerState): BonusEvent | unde
 }
 
 /**
- * Divides an event. The trigger part is rounded down. The remainder is divided evenly, and what can't be
- * divided goes to the most recent players.
+ * Divides the payout of an event. The part of the triggering player is rounded down. The remainder is divided
+ * evenly, and what can't be divided goes to the most recent players.
  */
 function partsOf(
   rules: BonusRules,

@@ -57,7 +57,7 @@ interface Refund {
   readonly requestId: string;
 }
 
-/** Returns the refunds of players in the order of the ledger, which the service may choose. */
+/** Returns the refunds of players in the order of the ledger. The service may choose the order. */
 async function refundsOf(session: Session, players: readonly string[]): Promise<Refund[]> {
   const refunds: Refund[] = [];
   for (const playerId of players) {

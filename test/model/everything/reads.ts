@@ -1,4 +1,4 @@
-/** Compares every read of the service with the reference. */
+/** Compares the responses of every read operation of the service with the reference. */
 import { bonusText } from '../communal.js';
 import { amount, at, type Json, numbersAsText, usd } from '../decimal.js';
 import { historyFault, withoutHistory } from '../history.js';
@@ -11,8 +11,8 @@ import type { Entry, Game, PlayerState, Pot, Spin, State } from './state.js';
 type Read = () => Promise<void>;
 
 /**
- * Compares the reads that a command may have changed: the balance of each player, and one of the other reads
- * in turn, or all of them if the world is thorough.
+ * Compares what the service returns about data that a command may have changed: the balance of each player,
+ * and one of the other read operations in turn, or all of them if the service was started with `--thorough`.
  */
 export async function compareTouched(session: Session, state: State, touched: Touched): Promise<void> {
   const players = touched.players.map((playerId) => state.players.get(playerId)!);
@@ -96,7 +96,7 @@ async function allFrom(
   return rows;
 }
 
-/** Returns a spin of a list in the form in which it was answered, without the fields that lists add. */
+/** Returns a spin of a list in the form of the response to the spin, without the fields that lists add. */
 const spinAs = (spin: Json): string => {
   const { createdAt, gameId, playerId, ...shown } = spin as Record<string, Json>;
   return JSON.stringify(withoutHistory(shown));
@@ -206,7 +206,7 @@ const actionName = (action: Json): string =>
 
 async function compareGame(session: Session, game: Game): Promise<void> {
   const path = `/games/${game.gameId}`;
-  // The totals come from the ledger, which lags slightly behind.
+  // The service takes the totals from the ledger, which is slightly behind.
   await session.awaited(`GET ${path}`, async () => {
     const { json } = await session.operator('GET', path);
     const { spins, wagered, paid } = game.totals;
@@ -256,7 +256,10 @@ function range(): string {
   return `from=${from}&to=${to}`;
 }
 
-/** Compares the partner's spins by time. @returns the spins in the order of the answer */
+/**
+ * Compares the list of the partner's spins by time.
+ * @returns the spins in the order of the response
+ */
 async function compareByTime(session: Session, state: State): Promise<readonly Json[]> {
   let found: readonly Json[] = [];
   await session.compare('GET /spins', async () => {
@@ -288,7 +291,7 @@ async function compareExport(session: Session, state: State, spins: readonly Jso
 const shortest = (micros: bigint): string => usd(micros).replace(/\.?0+$/, '');
 
 async function compareFeed(session: Session, state: State): Promise<void> {
-  // Events are written by commits of the ledger, which lags slightly behind.
+  // Events are recorded when the ledger is committed, which is slightly later.
   await session.awaited('GET /events', async () => {
     const events = await allFrom(state.pageSize, 'events', 'after', (query) =>
       session.partnerApi('GET', `/events?${query}`),

@@ -1,4 +1,4 @@
-/** Runs sequences of commands against a running service and shrinks the first that fails. */
+/** Plays sequences of commands against a running service and shrinks the first sequence that fails. */
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { fundBonus, setBonus } from './bonus.js';
@@ -43,13 +43,13 @@ export interface Bounds {
   readonly max: number;
 }
 
-/**
- * Commands that affect all sequences in progress. A sequence that is being shrunk runs them as its own
- * commands.
- */
+/** Commands that affect all sequences in progress. A sequence that is being shrunk contains them itself. */
 const SHARED = [restart.name, segmentRelease.name];
 
-/** Draws sequences. Each uses only a subset of the commands, so that these meet more often. */
+/**
+ * Draws sequences. Each uses only a subset of the commands, so that the commands of the subset follow each
+ * other more often.
+ */
 function sequences({ min, max }: Bounds): fc.Arbitrary<Sequence> {
   const possible = COMMANDS.filter(({ name }) => !SHARED.includes(name));
   const some = fc.subarray(possible, { minLength: Math.ceil(possible.length / 3) });
@@ -123,8 +123,8 @@ async function play(
 }
 
 /**
- * Yields simpler sequences: first with runs of commands removed (long runs first), then with shorter lists in
- * commands, and finally with simpler settings.
+ * Yields simpler sequences: first with several successive commands removed (many at first), then with shorter
+ * lists in commands, and finally with simpler settings.
  */
 function* simpler({ setting, commands }: Sequence): Generator<Sequence> {
   for (let length = Math.ceil(commands.length / 2); length > 0; length = Math.floor(length / 2)) {
@@ -144,7 +144,10 @@ function* simpler({ setting, commands }: Sequence): Generator<Sequence> {
   }
 }
 
-/** Number of attempts for a smaller sequence, because the seed does not determine the outcomes of spins. */
+/**
+ * Number of attempts with a smaller sequence. Several are needed, because the seed does not determine the
+ * outcomes of spins.
+ */
 const TRIES = 3;
 
 /** Shrinks a failed sequence as long as it still fails. */
@@ -175,13 +178,16 @@ export interface RunOptions {
   /** Number of sequences that are played concurrently. */
   readonly atOnce: number;
   /**
-   * Number of commands of all sequences between two events, which alternate between a release of request ids
-   * and a restart. Without it there are no events.
+   * Number of commands of all sequences between two shared events. The events are in turn a release of
+   * request ids and a restart. If undefined, there are no events.
    */
   readonly eventEvery?: number;
   readonly shrinkMs: number;
   readonly onProgress?: (done: number) => void;
-  /** Called with each failure, unshrunk. The run then continues after failures. */
+  /**
+   * Called with each failure, whose sequence is not shrunk. If the function is given, sequences continue
+   * after failures.
+   */
   readonly onFailure?: (failure: string) => void;
 }
 
@@ -242,7 +248,7 @@ function report({ sequence, error, trace, log }: Failed, where: string): string 
   ].join('\n');
 }
 
-/** Selects the log lines, which are JSON, unlike the banner. */
+/** Selects the log lines among the output. They are JSON, unlike the banner. */
 const logLines = (log: string): string[] =>
   log
     .split('\n')

@@ -1,4 +1,4 @@
-/** Sends the requests of one sequence and records them with their answers. */
+/** Sends the requests of one sequence and records them with their responses. */
 import { type Client, OPERATOR_KEY, type TestPartner } from '../../support/client.js';
 import { portOf, Wire } from '../../support/load.js';
 import { until } from '../../support/wait.js';
@@ -9,25 +9,28 @@ export class Difference extends Error {}
 export interface Reply {
   readonly status: number;
   readonly text: string;
-  /** Body with each number as its original text. Undefined if the body is no JSON. */
+  /** Body with each number as its original text. Undefined if the body is not JSON. */
   readonly json: Json | undefined;
   readonly isReplayed: boolean;
 }
 
 export interface World {
-  /** Client of the running service. It changes with a restart. */
+  /** Client of the running service. A restart replaces it. */
   readonly client: () => Client;
-  /** Restarts the service on the same stores. No sequence may have a request in flight. */
+  /** Restarts the service on the same stores. No sequence may have a request in progress. */
   restart(): Promise<void>;
-  /** Resolves once Redis holds no request id. No sequence may have a request in flight. */
+  /** Resolves once Redis holds no request id. No sequence may have a request in progress. */
   requestIds(): Promise<void>;
-  /** Output of the service and its predecessors: warnings and worse. */
+  /** Output of the service and of its earlier processes: warnings and errors. */
   readonly log: () => string;
   /** Number of occurrences of each outcome of each command. */
   readonly seen: Map<string, number>;
-  /** Longest wait in ms for effects that appear by themselves. */
+  /** Longest wait, in ms, for an effect that appears without a further request. */
   readonly patienceMs: number;
-  /** True to compare all reads that a command may have changed; false to compare some of them in turn. */
+  /**
+   * Whether all read operations are compared after a command that may have changed their results; otherwise
+   * they are compared in turn.
+   */
   readonly isThorough: boolean;
 }
 
@@ -40,7 +43,7 @@ export class Session {
   readonly trace: string[] = [];
   /** True while a move of the partner may be in progress. */
   isMoving = false;
-  /** Counter for choices that are made in turn. */
+  /** Counter for choices among several values that are used in turn. */
   turn = 0;
   #wire: Wire | undefined;
   #base = '';
@@ -62,7 +65,7 @@ export class Session {
     return this.#ask(method, `/api/play/blackjack${path}`, this.partner.key, body, headers);
   }
 
-  /** Returns an answer of the partner API that is neither JSON nor has a Content-Length. */
+  /** Returns a response of the partner API that is not JSON and has no Content-Length. */
   async partnerText(path: string, accept: string): Promise<string> {
     const headers = { Accept: accept };
     const asked = `/api/partner/v1${path}`;
@@ -79,7 +82,7 @@ export class Session {
   }
 
   /**
-   * Returns the connection for all requests of the session, which has only one request in flight at a time.
+   * Returns the connection for all requests of the session, which has only one request in progress at a time.
    */
   async #connection(): Promise<Wire> {
     const { base } = this.world.client();
@@ -101,9 +104,9 @@ export class Session {
     const bytes = bytesOf(method, path, key, body, headers);
     let answer = await (await this.#connection()).ask(bytes);
     if (isRepeatable(method, body, headers) || (this.isMoving && !path.endsWith('/spin'))) {
-      // KS-5002 means that nothing happened and the request may be retried. Requests that wait for the ledger
-      // are refused while it is slow, including those of other partners in the cell. A moving partner's spins
-      // are held back, but its other requests may meet the moment of the switch.
+      // KS-5002 means that nothing happened and that the request may be retried. Requests that wait for the
+      // ledger are refused while it is slow, including those of other partners in the cell. The spins of a
+      // moving partner are held back, but its other requests may arrive at the moment of the switch.
       const isDone = async (): Promise<boolean> => {
         if (!isUnavailable(answer)) return true;
         this.saw(this.isMoving ? 'refused in a move' : 'refused for the moment');
@@ -128,14 +131,14 @@ export class Session {
     this.world.seen.set(what, (this.world.seen.get(what) ?? 0) + 1);
   }
 
-  /** @throws Difference unless the answer has this status and, for an error, this code */
+  /** @throws Difference unless the response has this status and, for an error, this code */
   expect(reply: Reply, what: string, wanted: string): void {
     const code = reply.status < 400 ? '' : ` ${String(at(reply.json, 'errorCode'))}`;
     same(`${what} is answered`, `${reply.status}${code}`, wanted, reply.text);
     this.saw(`${what} ${wanted}`);
   }
 
-  /** @throws Difference if a read does not show what was acknowledged before it */
+  /** @throws Difference if a response lacks what was acknowledged before the request */
   async compare(what: string, differs: () => Promise<string | undefined>): Promise<void> {
     const difference = await differs();
     if (difference !== undefined) throw new Difference(`${what}: ${difference}`);
@@ -192,7 +195,7 @@ function bytesOf(
   }\r\n${content}`;
 }
 
-/** @throws Difference unless both values are equal */
+/** @throws Difference unless the two values are equal */
 export function same(what: string, found: unknown, wanted: unknown, more = ''): void {
   const difference = unlike(found, wanted);
   if (difference !== undefined) throw new Difference(`${what}: ${difference}${more && `\n${more}`}`);

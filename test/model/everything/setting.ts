@@ -1,4 +1,4 @@
-/** Creates the partner, the games and the reference of a sequence. */
+/** Creates the partner, the games and the reference state of a sequence. */
 import fc from 'fast-check';
 import { parSheet } from '../../support/sheets.js';
 import { until } from '../../support/wait.js';
@@ -30,7 +30,7 @@ export const settings: fc.Arbitrary<Setting> = fc.record({
   pageSize: fc.constantFrom(100, 100, 100, 3),
 });
 
-/** The setting with which a failure is easiest to understand. */
+/** The simplest partner and games, with which a failure is easiest to understand. */
 export const SIMPLEST: Setting = {
   partner: {
     openingBalanceUsd: 100.000001,
@@ -59,7 +59,7 @@ export async function newState(
 ): Promise<State> {
   const day = new Date().toISOString().slice(0, 10);
   const { openingBalanceUsd, balanceMode, largeWinThresholdUsd } = setting.partner;
-  // Games that take long to become ready are made first.
+  // Games that take long to become ready are created first.
   const games = [
     ...(hasTable ? [await newTable(session)] : []),
     ...(hasRaffle ? [await newRaffle(session, setting.poolSize)] : []),
@@ -98,7 +98,10 @@ const newGame = (gameId: number, kind: Game['kind'], wager: bigint, outcomes: re
   totals: { spins: 0, wagered: 0n, paid: 0n },
 });
 
-/** @throws Difference unless the answer is 201. @returns the id of the created object */
+/**
+ * @throws Difference unless the response is 201.
+ * @returns the id of the created object
+ */
 async function made(what: string, name: string, asked: Promise<Reply>): Promise<number> {
   const reply = await asked;
   same(`${what} is made`, reply.status, 201, reply.text);
@@ -131,8 +134,8 @@ async function newSlot(session: Session, name: string): Promise<Game> {
 }
 
 /**
- * A failed registration may have happened (docs/errors.md, KS-5005). The list of games shows whether it did;
- * otherwise it is retried.
+ * A failed registration may have created the game (docs/errors.md, KS-5005). The list of games contains it in
+ * that case; otherwise the registration is retried.
  */
 async function registered(session: Session, body: { readonly configName: string }): Promise<Reply> {
   let reply = await session.partnerApi('POST', '/games', body);

@@ -1,4 +1,4 @@
-/** Commands of settlement: the report of the current day, and the partner's response to it. */
+/** Commands of settlement: the report of the current day, and the partner's acknowledgement or dispute. */
 import fc from 'fast-check';
 import { amount, at, type Json } from '../decimal.js';
 import { type Command, NOTHING, pathPart } from './command.js';
@@ -25,7 +25,7 @@ function totalsOf(state: State): string {
   ].join(', ');
 }
 
-/** Returns the totals of a report in an answer as text. */
+/** Returns the totals of the report in a response as text. */
 function totalsIn(report: Json | undefined): string {
   const games = at(report, 'gameBreakdown') as readonly Json[];
   return [
@@ -44,7 +44,7 @@ function totalsIn(report: Json | undefined): string {
   ].join(', ');
 }
 
-/** Returns false once the day has changed. A run that passes midnight makes no statement about the report. */
+/** Returns false once the day has changed. A sequence that passes midnight can't check the report. */
 const isSameDay = (state: State): boolean => state.day === new Date().toISOString().slice(0, 10);
 
 const pathOf = (session: Session, state: State): string =>
@@ -52,7 +52,7 @@ const pathOf = (session: Session, state: State): string =>
 
 /**
  * Waits until the ledger is complete, because a report covers only committed entries. The statement of the
- * player with the newest entry waits for that entry.
+ * player with the newest entry becomes available only when that entry is committed.
  */
 async function isBooked(session: Session, { players }: State): Promise<void> {
   const [newest] = [...players.values()].sort((a, b) => b.newestEntry - a.newestEntry);
@@ -114,7 +114,9 @@ export const judgeReport: Command<boolean> = {
   },
 };
 
-/** Compares the newest report with the state at its creation, and creates a new report if possible. */
+/**
+ * Compares the newest report with the reference state at its creation, and creates a new report if possible.
+ */
 export async function compareReports(session: Session, state: State): Promise<void> {
   if (!isSameDay(state)) return;
   const read = await session.partnerApi('GET', `/settlements/${state.day}`);

@@ -17,13 +17,13 @@ export class Shared {
   readonly #outside: (() => void)[] = [];
   #isDue = false;
 
-  /** @param every number of commands of all sequences between two events, which take turns */
+  /** @param every number of commands of all sequences between two events, which are of each kind in turn */
   constructor(every: number, events: readonly { readonly drawn: Drawn; happen(): Promise<void> }[]) {
     this.#every = every;
     this.#events = events;
   }
 
-  /** Registers a sequence. It waits while an event is due. */
+  /** Registers a sequence. A new sequence waits while an event is due. */
   async enter(): Promise<void> {
     while (this.#isDue) await new Promise<void>((resolve) => this.#outside.push(resolve));
     this.#playing++;

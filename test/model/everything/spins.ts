@@ -11,7 +11,7 @@ import { balanceOf, book, type Game, isBlocked, playerOf, type Spin, type State 
 interface Ask {
   readonly playerId: string;
   readonly requestId?: string | undefined;
-  /** True if the requestId is in the header. */
+  /** True if the request has the requestId in a header. */
   readonly isInHeader?: boolean;
   readonly hasOtherWager?: boolean;
 }
@@ -48,8 +48,8 @@ async function spin(session: Session, state: State, game: Game, ask: Ask): Promi
 
 /**
  * A spin without a requestId that was answered with KS-5002 may have happened (docs/contract.md §8.4), so the
- * player's history is read. If it did not happen, it is sent again.
- * @returns the answer, or the spin in the history
+ * player's history is read. If the spin did not happen, it is sent again.
+ * @returns the response, or the spin in the history
  */
 async function settled(
   session: Session,
@@ -89,7 +89,7 @@ export function isReplayOf(
   same(`the replay of a ${what} has the bytes of the first answer`, reply.text, bound.text);
 }
 
-/** Returns the refusal of a spin that is not a replay, or undefined if it is dealt. */
+/** Returns the refusal of a spin that is not a replay, or undefined if the service must deal the spin. */
 function refusalOf(state: State, game: Game, playerId: string, hasOtherWager: boolean): string | undefined {
   if (game.isSuspended) return '400 KS-4202';
   if (game.kind === 'raffle' && game.ticketsLeft === 0) return '410 KS-4218';
@@ -99,7 +99,10 @@ function refusalOf(state: State, game: Game, playerId: string, hasOtherWager: bo
   return undefined;
 }
 
-/** Applies an answered spin to the reference. @returns the players whose balances changed */
+/**
+ * Applies the response to a spin to the reference.
+ * @returns the players whose balances changed
+ */
 function dealt(
   session: Session,
   state: State,
@@ -189,7 +192,7 @@ function judgeNotice(found: Json | undefined, told: Told | undefined): void {
 
 export const rarely = fc.integer({ min: 0, max: 9 }).map((number) => number === 9);
 const player = fc.constantFrom(...PLAYERS);
-/** There are only a few request ids, so that they repeat. */
+/** There are only a few request ids, so that sequences use them repeatedly. */
 export const requestId = fc.constantFrom('r1', '+r2', '=r"3', 'r4', 'r5', 'r6');
 
 interface Spins {
@@ -222,7 +225,7 @@ export const buyTicket: Command<Spins> = {
   run: (session, state, choice) => spin(session, state, gameOf(state, 'raffle')!, choice),
 };
 
-/** Spins often enough that a communal progressive fires. */
+/** Sends so many spins that a communal progressive fires. */
 export const spinMany: Command<readonly string[]> = {
   name: 'spin many',
   weight: 4,
@@ -259,7 +262,7 @@ interface Misnamed {
   readonly how: string;
 }
 
-/** Sends request ids that the service would not see, or two that differ. Nothing may be dealt. */
+/** Sends request ids in a form that the service must refuse, or two different ones. Nothing may be dealt. */
 export const misnamedId: Command<Misnamed> = {
   name: 'misnamed id',
   weight: 1,
@@ -283,7 +286,7 @@ export const misnamedId: Command<Misnamed> = {
 interface Chosen {
   readonly playerId: string;
   readonly combination: number;
-  /** True if the PAR sheet has no such combination. */
+  /** True to choose a combination that the PAR sheet does not have. */
   readonly isBeyond: boolean;
 }
 

@@ -1,6 +1,9 @@
-/** The reference state of one partner. Money is in whole micro-USD, and lists are in the order of events. */
+/**
+ * The reference state of one partner. Money is in whole micro-USD, and lists are in the order in which their
+ * elements occurred.
+ */
 
-/** A ledger entry of a player as the operator's statement lists it. */
+/** A ledger entry of a player, in the form in which the operator's statement lists it. */
 export interface Entry {
   readonly kind: string;
   readonly gameId: number | null;
@@ -16,7 +19,7 @@ export interface Spin {
   readonly gameId: number;
   readonly playerId: string;
   readonly requestId: string | undefined;
-  /** The original text of the answer. */
+  /** The original text of the response. */
   readonly text: string;
   readonly wager: bigint;
   readonly payout: bigint;
@@ -35,7 +38,7 @@ export interface Share {
 }
 
 export interface BonusEvent {
-  /** Id of the event. It is unknown until a spin notifies a player of the event. */
+  /** Id of the event. It is unknown until the notice of a spin contains it. */
   eventId: string | undefined;
   readonly gameId: number;
   readonly level: number;
@@ -56,10 +59,10 @@ export interface Round {
   payout: bigint | null;
   balance: bigint;
   legal: readonly { readonly action: string; readonly cost: bigint }[];
-  /** Actions so far. `lastText` is the text of the answer to the last action. */
+  /** Actions so far. `lastText` is the text of the response to the last action. */
   readonly actions: string[];
   lastText: string;
-  /** Cards of the dealer that were shown. */
+  /** Cards of the dealer that responses have shown. */
   dealer: readonly string[];
 }
 
@@ -80,7 +83,7 @@ export interface PlayerState {
 export interface BonusRules {
   readonly isEnabled: boolean;
   readonly interval: number;
-  /** Part of the triggering player, in hundredths of a percent. */
+  /** Part of an event's payout that the triggering player gets, in hundredths of a percent. */
   readonly triggerPart: bigint;
   readonly communitySize: number;
   readonly returnsToBudget: boolean;
@@ -95,7 +98,7 @@ export interface Pot {
   progress: number;
   budget: bigint;
   paid: bigint;
-  /** Players who spun since it was first enabled, the most recent first. */
+  /** Players who spun since the communal progressive was first enabled, most recent first. */
   recent: string[];
   readonly events: BonusEvent[];
   readonly fundings: Map<string, { readonly amount: string; readonly text: string }>;
@@ -109,17 +112,17 @@ export interface Game {
   /** True if the raffle was voided and its tickets are refunded. */
   isVoided: boolean;
   pot: Pot | undefined;
-  /** Possible outcomes as `tier payout shown`. */
+  /** Possible outcomes, each as the text `tier payout shown`. */
   readonly outcomes: ReadonlySet<string>;
-  /** Number of tickets left of each outcome of a raffle. `ticketsLeft` is their total. */
+  /** Number of tickets that are left of each outcome of a raffle. `ticketsLeft` is their total. */
   readonly left: Map<string, number>;
   ticketsLeft: number;
   totals: { spins: number; wagered: bigint; paid: bigint };
 }
 
-/** The answer that a request id is bound to. */
+/** The response to which a request id is bound. */
 export interface Bound {
-  /** The request, by which a different request under the same id is recognised. */
+  /** Text of the request, with which later requests under the same id are compared. */
   readonly request: string;
   readonly status: number;
   readonly text: string;
@@ -143,7 +146,7 @@ export interface State {
   readonly opening: bigint;
   readonly isEnforced: boolean;
   readonly threshold: bigint;
-  /** Page size for reads of lists. */
+  /** Page size with which lists are read. */
   readonly pageSize: number;
   readonly games: readonly Game[];
   readonly players: Map<string, PlayerState>;

@@ -1,6 +1,6 @@
 /**
- * Commands at a blackjack table. The answers state which actions are legal; their costs and payouts must
- * agree with every balance.
+ * Commands at a blackjack table. The responses state which actions are legal. The costs and payouts of
+ * actions must agree with every balance.
  */
 import fc from 'fast-check';
 import { until } from '../../support/wait.js';
@@ -15,7 +15,7 @@ interface Deal {
   readonly requestId: string | undefined;
   readonly hasOtherWager: boolean;
   readonly isMisnamed: boolean;
-  /** True if the requestId is in the header. */
+  /** True if the request has the requestId in a header. */
   readonly isInHeader: boolean;
 }
 
@@ -89,7 +89,7 @@ export const dealRound: Command<Deal> = {
 
 /**
  * A deal without a requestId that was answered with KS-5002 may have happened (docs/contract.md §8.4), so the
- * player's rounds are read. If it did not happen, it is sent again.
+ * player's rounds are read. If the deal did not happen, it is sent again.
  */
 async function dealt(
   session: Session,
@@ -102,7 +102,8 @@ async function dealt(
     if (!isUnavailable(reply)) return true;
     session.saw('refused for the moment, without an id');
     const { json } = await session.play('GET', `/rounds?playerId=${encodeURIComponent(playerId)}&limit=1`);
-    // A round without a first answer can't be compared with its replays, so the deal must not have happened.
+    // The first response to the deal is missing, so its replays could not be compared with it. So the deal
+    // must not have happened.
     same('rounds of a player', at(json, 'total'), String(state.players.get(playerId)?.rounds.length ?? 0));
     reply = await send();
     return false;
@@ -111,7 +112,7 @@ async function dealt(
   return reply;
 }
 
-/** Returns the refusal of a deal that is not a replay, or undefined if it is dealt. */
+/** Returns the refusal of a deal that is not a replay, or undefined if the service must deal it. */
 function refusalOf(state: State, playerId: string, hasOtherWager: boolean): string | undefined {
   const game = gameOf(state, 'blackjack')!;
   if (game.isSuspended) return '400 KS-4202';
@@ -122,7 +123,7 @@ function refusalOf(state: State, playerId: string, hasOtherWager: boolean): stri
   return undefined;
 }
 
-/** Applies a step of a round to the reference and compares the answer with it. */
+/** Applies a step of a round to the reference and compares the response with the reference. */
 function applied(
   state: State,
   round: Round,
@@ -144,7 +145,7 @@ function applied(
   round.balance = player.balance;
   game.totals.wagered += wager;
   game.totals.paid += payout ?? 0n;
-  // A large win is judged by the whole payout of a round.
+  // The payout of the whole round decides whether it is a large win.
   if ((payout ?? 0n) > state.threshold) {
     state.largeWins.push({
       id: round.roundId,
@@ -224,7 +225,7 @@ export const act: Command<Action> = {
   },
 };
 
-/** Repeats the last action, which must get the same answer. */
+/** Repeats the last action. The response must be the same. */
 async function again(session: Session, round: Round): Promise<Touched> {
   const action = round.actions.at(-1);
   if (action === undefined) return NOTHING;

@@ -10,11 +10,11 @@ import type { World } from './session.js';
  * machine.
  */
 const PATIENCE_MS = 60_000;
-/** Number of characters of the output of ended services that are kept. */
+/** Number of characters of the output of earlier services that are stored. */
 const LOG_KEPT = 100_000;
 
 export interface WorldOptions {
-  /** Root folder of the build. Default is this project. */
+  /** Root folder of the build; the default is this project. */
   readonly root?: string;
   readonly isThorough?: boolean;
   readonly patienceMs?: number;
@@ -28,9 +28,9 @@ export async function newWorld(
     spawnService(
       environment(stores, {
         ...constants({ authFailureLimit: 1_000_000, flushIntervalMs: 10, catalogPollMs: 50 }),
-        // The window is one second, so that sequences span releases of request ids.
+        // A window of one second makes the service release request ids during a sequence.
         REQUEST_ID_WINDOW_S: '1',
-        // The log of a fault is printed with the sequence that caused it.
+        // A failure is printed with its sequence and with this log.
         LOG_LEVEL: 'warn',
       }),
       [],
