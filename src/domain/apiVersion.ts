@@ -28,7 +28,7 @@ export type ApiVersionStatus = 'ACTIVE' | 'DEPRECATED' | 'SUNSET';
 export const SUNSET_REMINDER_DAYS: readonly number[] = [30, 7, 1];
 
 const NOTICE_MONTHS = 6;
-/** Length of the last phase before a sunset, in days, which has a metric of its own. */
+/** Length, in days, of the last phase before a sunset, which the metrics count separately. */
 const ENDING_DAYS = 30;
 
 export const pathOfVersion = (version: string): string => `/api/partner/${version}`;
@@ -50,8 +50,8 @@ export function phaseOfVersion(end: ApiVersionEnd | undefined, nowMs: number): V
 }
 
 /**
- * Builds the header lines Deprecation (RFC 9745), Sunset (RFC 8594) and Link (RFC 8288). Each ends with CRLF
- * except the last.
+ * Builds the header lines of Deprecation (RFC 9745), Sunset (RFC 8594) and Link (RFC 8288). Each line except
+ * the last ends with CRLF.
  */
 export function endHeaders({ deprecatedAt, sunsetAt, successor, migrationUrl }: ApiVersionEnd): string {
   const links = [

@@ -80,7 +80,7 @@ export class BindingTimes {
     });
   }
 
-  /** Returns the earliest time from which all ids bound up to now still bind at `nowMs`. */
+  /** Returns the earliest time since which all ids that were bound still bind at `nowMs`. */
   allBoundFromMs(nowMs: number): number {
     const spans = this.boundAt(nowMs);
     let { fromMs } = spans.at(-1)!;

@@ -12,8 +12,8 @@ export type CsvText = (value: string) => string;
 const csvText: CsvText = (value) => `"${value.replaceAll('"', '""')}"`;
 
 /**
- * Quotes a text. If a spreadsheet would run it as a formula, an apostrophe is put in front, so that it is
- * shown as text.
+ * Quotes a text. If a spreadsheet would run the text as a formula, an apostrophe is put in front, so that the
+ * spreadsheet displays it as text.
  */
 const escapedText: CsvText = (value) => csvText(FORMULA.test(value) ? `'${value}` : value);
 

@@ -27,7 +27,7 @@ export class ExactNumber {
     return this.text;
   }
 
-  /** Called by JSON.stringify; {@link exactJson} removes the mark afterwards. */
+  /** JSON.stringify calls this method, which adds the mark. {@link exactJson} removes the mark afterwards. */
   toJSON(): string {
     return MARK + this.text;
   }

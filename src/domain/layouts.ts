@@ -370,7 +370,7 @@ export const EVENT_NOTE = layout({
   winners: u8,
 });
 
-/** Note that a spin has notified its player of a share. */
+/** Note in the outbox: a spin has notified its player of a share. */
 export const NOTIFIED_NOTE = layout({ type: u8, shareId: packedId, spinId: id });
 export const NOTE_TYPE = { state: 1, event: 2, notified: 3 } as const;
 export const NOTE_CAUSE = { spins: 1, rules: 2, funding: 3 } as const;
@@ -383,7 +383,10 @@ export const COMMUNAL_LIMITS = {
   RECENCY_MAX,
   /** Number of script calls after which the lists of recent players are merged into one. */
   RECENCY_CALLS_MAX: 32,
-  /** Maximum number of bytes after PLAYER, including its status. Further shares go to the player's list. */
+  /**
+   * Maximum number of bytes that follow PLAYER in a player's record, including PLAYER_STATUS. Further shares
+   * go to the player's list.
+   */
   WAITING_BYTES_MAX: 2048,
   /** Number of shares that are taken off the player's list at a time. */
   WAITING_TAKEN: 16,

@@ -37,8 +37,8 @@ export interface LedgerColumn {
 type LedgerReader = 'rebuild' | 'keptAudit';
 
 /**
- * Columns in the order of the table. Columns of a fixed size that can't be null come first, because COPY
- * writes the others after them.
+ * Columns in the order of the ledger's table. Columns of a fixed size that can't be null come first, because
+ * COPY writes the others after them.
  */
 export const LEDGER_COLUMNS = {
   id: {
@@ -155,7 +155,7 @@ export type MembersReadBy<R extends LedgerReader> = {
   [M in LedgerMember]: R extends Columns[M]['readBy'][number] ? M : never;
 }[LedgerMember];
 
-/** All members with their columns, in the order of the table. */
+/** All members with their columns, in the order of the ledger's table. */
 export const LEDGER_MEMBERS = Object.entries(LEDGER_COLUMNS) as unknown as readonly (readonly [
   LedgerMember,
   LedgerColumn,

@@ -19,8 +19,8 @@ export interface RenderedCombination {
   readonly payoutMicros: number;
   readonly isBonusTrigger: boolean;
   /**
-   * Text `"outcome":{…},"presentation":{…}` without enclosing braces. `{"spinId":"…",` is put before it, and
-   * `,"balance":{"balanceUsd":…},"communityBonus":null}` after it.
+   * JSON text `"outcome":{…},"presentation":{…}` without enclosing braces. In a response, `{"spinId":"…",`
+   * comes before this text, and `,"balance":{"balanceUsd":…},"communityBonus":null}` after it.
    */
   readonly json: string;
 }
@@ -42,13 +42,13 @@ export interface OutcomeStatistics {
   readonly variancePerSpin: number;
 }
 
-/** Run of ordinals of a symbol on one reel. */
+/** Range of ordinals of a symbol on one reel. */
 interface StopRun {
   readonly firstOrdinal: number;
   readonly stops: number;
 }
 
-/** Strip of one reel. The runs of its symbols cover the ordinals 0 to stops − 1. */
+/** Strip of one reel. The ranges of its symbols cover the ordinals 0 to stops − 1. */
 interface ReelLayout {
   readonly stops: number;
   readonly stride: number;

@@ -136,8 +136,8 @@ export const Page = Type.Object({
 export const pageMembers = { page: Type.Integer(), limit: Type.Integer(), total: Type.Integer() };
 
 /**
- * Converts an amount of a request to micro-USD. Undefined if it is finer than that or beyond ±{@link
- * MAX_MICROS}.
+ * Converts an amount of a request to micro-USD. Undefined if it is not a whole number of micro-USD or is
+ * beyond ±{@link MAX_MICROS}.
  */
 export function amountMicros(usdAmount: number): number | undefined {
   const micros = usdToMicros(usdAmount);

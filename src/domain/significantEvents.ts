@@ -1,6 +1,6 @@
 /**
- * Table of all actions in the audit log, with their severities. `GET /reports/events` shows all of them
- * (docs/reports.md, "Significant events").
+ * Table of all actions in the audit log, with their severities. The response of `GET /reports/events`
+ * contains all of them (docs/reports.md, "Significant events").
  */
 
 import { Type } from '#typebox';

@@ -21,7 +21,7 @@ export interface ConnectionOrigin {
 
 /**
  * Returns the canonical text of an address, with an IPv4-mapped IPv6 address as IPv4. Undefined if the text
- * is no address.
+ * is not an address.
  */
 function canonical(text: string): string | undefined {
   const trimmed = text.trim();

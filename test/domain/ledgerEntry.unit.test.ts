@@ -77,7 +77,7 @@ describe('kinds of ledger entries', () => {
     );
     const fallback = /'(\w+):/.exec(otherwise!)![1];
     for (const { code, counterpart } of Object.values(ENTRY_KINDS)) {
-      // Kinds without a counterpart have no row in the view.
+      // Ledger kinds without a counterpart account have no row in the database view.
       if (counterpart !== 'none') expect(written.get(String(code)) ?? fallback).toBe(counterpart);
     }
   });

@@ -309,8 +309,8 @@ describe('unbiased drawing', () => {
         [3, 1, 0, 0],
       ]),
     );
-    // In the second class the combination with probability 0 has all the display weight, so it is shown for
-    // wins of the other combination.
+    // In the second class of this sheet, the combination with probability 0 has all the display weight, so it
+    // is shown for wins of the other combination.
     const all = Uint16Array.from({ length: 65_536 }, (_, word) => word);
     const out = new Uint16Array(65_536);
     drawOutcomes(distribution, all, () => 0n, out);

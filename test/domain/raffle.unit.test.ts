@@ -131,7 +131,7 @@ describe('prize tables of raffles', () => {
       raffle('Prize 6', 6, 'jackpot'),
       raffle('Prize 3', 3, 'medium'),
       raffle('Mug', 3, 'medium'),
-      // This prize pays exactly the price of the ticket.
+      // A prize that pays exactly the price of the ticket.
       raffle('Prize 1', 1, 'none'),
     ]);
     expect(shown[3].outcome).toEqual({ prizeTier: 3, payoutUsd: 7.5, isBonusTrigger: false });

@@ -60,7 +60,7 @@ interface Counted {
 }
 
 /**
- * Applies a spin to the counter, and pays its event and its notice.
+ * Applies the effects of a spin: its count, the event that it fires, and the notice to its player.
  * @param players players after the spin itself
  */
 export function counted(

@@ -83,8 +83,8 @@ export function parsed(text: string): Json | undefined {
 export const isReplayed = ({ headers }: Answer): boolean => headers.get('idempotent-replayed') === 'true';
 
 /**
- * Permitted difference in s between the store's clock, which is known to the second, and the model's
- * estimate.
+ * Permitted difference, in s, between the store's clock and the model's estimate. The store's clock is known
+ * to the second.
  */
 export const CLOCK_SLACK_S = 1.5;
 

@@ -406,7 +406,7 @@ export class PartnerModel {
 
   // Checks over all orders of concurrent requests ---------------------------------------------------------
 
-  /** Returns the states after all of these exchanges, over all of their orders. */
+  /** Returns the possible states after all of these exchanges, in any of their orders. */
   #explain(served: readonly Served[]): State[] {
     const whole = (1 << served.length) - 1;
     const reached: (State[] | undefined)[] = [this.#states];

@@ -35,7 +35,7 @@ interface Played {
   readonly sql: postgres.Sql<{ bigint: bigint }>;
   readonly service: ServerProcess;
   readonly client: Client;
-  /** Spins in cell 0. */
+  /** Sends a spin that cell 0 must deal. */
   spin(requestId: string, from?: Client): Promise<Answer>;
 }
 

@@ -39,7 +39,7 @@ export const ROUND_MUTATIONS: readonly { name: string; faults: readonly Fault[];
       ),
       act("call('HDEL', roundsKey, roundField)", "call('HSET', roundsKey, roundField, openRound)"),
     ],
-    // The ledger refuses the entry of the second timeout and halts the cell.
+    // With this fault, the ledger refuses the entry of the second timeout and halts the cell.
     found: 'cursors',
   },
   {

@@ -360,7 +360,7 @@ describe('the event api_key.expiring', () => {
     expect(got).toEqual(expected);
   });
 
-  test('sends no api_key.expiring for a day that had passed when the key was issued', async () => {
+  test('sends no api_key.expiring for a notice day before the key was issued', async () => {
     const partner = await listener();
     const { expiresMs } = await keyFor(partner, 5);
     for (const days of [4.9, 3, 1.01]) expect(await look(partner, expiresMs, days)).toBe(0);

@@ -295,7 +295,7 @@ describe('the command spindle webhooks resend', () => {
       code: 0,
       stdout: '0 deliveries will be sent again\n',
     });
-    // The deliveries fail another five times.
+    // The resent deliveries fail another five times.
     expect((await cli(['resend', '--failed-since', started, '--json'])).stdout).toBe('{"resent":3}\n');
     await all('failed', 10);
     status = 200;

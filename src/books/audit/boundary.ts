@@ -29,7 +29,7 @@ interface Into {
 
 /**
  * Compares dropped days with their daily totals, and loads players, tickets and adjustments as of the
- * boundary.
+ * boundary of dropped days.
  */
 export async function beginAtBoundary(snapshot: BoundarySnapshot, into: Into): Promise<void> {
   const { facts, boundaryPlayers, keptEntries } = snapshot;
@@ -48,7 +48,10 @@ export async function beginAtBoundary(snapshot: BoundarySnapshot, into: Into): P
   await beginPots(snapshot, into.communal, into.findings);
 }
 
-/** Sets the next index of each game and the newest entry of each cell to their values at the boundary. */
+/**
+ * Sets the next index of each game and the newest entry of each cell to their values at the boundary of
+ * dropped days.
+ */
 export function passBoundary(
   boundary: BoundaryFacts,
   games: ReadonlyMap<

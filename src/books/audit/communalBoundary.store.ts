@@ -76,7 +76,10 @@ export interface BoundaryPot {
   readonly remembersPlayers: boolean;
   /** Newest spin of each recent player, oldest spin first. */
   readonly recent: readonly { readonly playerId: string; readonly spinId: bigint }[];
-  /** Shares after the boundary whose event lies before the boundary, in the order of the ledger. */
+  /**
+   * Shares after the boundary of dropped days whose event lies before the boundary, in the order of the
+   * ledger.
+   */
   readonly due: readonly {
     readonly eventId: bigint;
     readonly playerId: string;
@@ -85,7 +88,10 @@ export interface BoundaryPot {
   }[];
 }
 
-/** Reads the pots at the boundary. @param fromId first entry id of the kept ledger */
+/**
+ * Reads the pots at the boundary of dropped days.
+ * @param fromId first entry id of the kept ledger
+ */
 export async function boundaryPots(tx: Transaction, fromId: bigint): Promise<BoundaryPot[]> {
   const pots = await tx<
     {
@@ -123,18 +129,19 @@ export async function boundaryPots(tx: Transaction, fromId: bigint): Promise<Bou
   }));
 }
 
-/** Reads of the records of communal progressives before the boundary. */
+/** Reads of the records of communal progressives before the boundary of dropped days. */
 export interface DroppedPotReads<Read> {
   /** Players who got shares of events that other players fired; fields as in {@link DROPPED_SHARES}. */
   readonly shares: Read;
-  /** Events before the boundary; fields as in {@link DROPPED_EVENTS}. */
+  /** Events before the boundary of dropped days; fields as in {@link DROPPED_EVENTS}. */
   readonly events: Read;
   /** Shares by game and day; fields as in {@link DROPPED_SHARE_DAYS}. */
   readonly days: Read;
 }
 
 /**
- * Opens the reads of communal records before the boundary. @param fromId first entry id of the kept ledger
+ * Opens the reads of communal records before the boundary of dropped days.
+ * @param fromId first entry id of the kept ledger
  */
 export const droppedPotReads = <Read>(
   fromId: bigint,
@@ -146,8 +153,8 @@ export const droppedPotReads = <Read>(
 });
 
 /**
- * Field positions of a player's row: the number of shares whose notice was pending at the boundary, and the
- * newest share already notified.
+ * Field positions of a player's row: the number of shares whose notice was pending at the boundary of dropped
+ * days, and the newest share already notified.
  */
 export const DROPPED_SHARES = { partnerId: 0, playerId: 1, waiting: 2, notifiedTo: 3 } as const;
 const sharesSelect = (fromId: bigint): string => `

@@ -112,7 +112,10 @@ async function paidByArchives(
   return paid;
 }
 
-/** Verifies that an event before the boundary follows its rules, and that its shares sum to its payout. */
+/**
+ * Verifies that an event before the boundary of dropped days follows its rules, and that its shares sum to
+ * its payout.
+ */
 function droppedEvent(row: CopyRow, rules: PotSnapshot['facts']['communal']['rules'], found: Found): void {
   const at = { game: row.int(DROPPED_EVENTS.gameId), event: row.big(DROPPED_EVENTS.eventId).toString() };
   const progress = row.big(DROPPED_EVENTS.progress);

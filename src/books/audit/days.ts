@@ -42,7 +42,7 @@ class DayTable {
   readonly #booked: Map<string, BookedDay>;
   readonly #sums = new Map<number, DaySum>();
   readonly rows: number;
-  /** Sum of credits minus wagers over all rows of the table, in micro-USD. */
+  /** Sum of credits minus wagers over all rows of the daily table, in micro-USD. */
   readonly netMicros: bigint;
 
   constructor(shape: DayShape, rows: readonly BookedDay[], findings: Findings) {

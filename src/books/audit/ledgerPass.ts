@@ -67,7 +67,7 @@ interface GameState {
    */
   stretch: Int32Array;
   stretchFrom: number;
-  /** True if the game had rows since the last pause. */
+  /** True if the pass has read rows of the game since its last pause. */
   isTouched: boolean;
 }
 

@@ -163,7 +163,9 @@ export class RequestTable {
     }
   }
 
-  /** Doubles the table. Clears {@link seen}, so it must not be called after any record was marked as seen. */
+  /**
+   * Doubles the table and clears {@link seen}. So it must not be called after a record was marked as seen.
+   */
   #grow(): void {
     const before = this.words;
     this.#slots *= 2;

@@ -219,7 +219,7 @@ export class SettlementReports {
       // committed.
       const [oldest] = await outbox.outbox(1);
       if (oldest !== undefined && oldest.timeMs < endMs) return false;
-      // The second check proves that the same Redis answered all questions.
+      // The second check proves that the same Redis server gave all these results.
       return await outbox.isOpen(epoch);
     } catch (error) {
       // After an error the day counts as incomplete.

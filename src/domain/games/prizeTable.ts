@@ -126,7 +126,10 @@ export function prizeTableText({ ticketPriceUsd, poolSize, prizes }: PrizeTableU
   return JSON.stringify({ poolSize, prizes: ordered, ticketPriceUsd });
 }
 
-/** Converts a validated table from USD to micro-USD. @throws RangeError if the table has faults */
+/**
+ * Converts a validated table from USD to micro-USD.
+ * @throws RangeError if the prize table has faults
+ */
 export function readPrizeTable(table: PrizeTableUsd): PrizeTable {
   const read = checkPrizeTable(table);
   if ('faults' in read) throw new RangeError(`The prize table is invalid: ${JSON.stringify(read.faults)}`);

@@ -30,7 +30,7 @@ export const NONCE_BYTES = 32;
 const COMMITMENT_DOMAIN = 'spindle pool v1\n';
 const KEYSTREAM_BYTES = 64 * 1024;
 
-/** Returns the order of a pool, which is determined by its table and seed. */
+/** Returns the order of a pool, which its prize table and seed determine. */
 export function shufflePool(
   { poolSize, prizes }: Pick<PrizeTable, 'poolSize'> & { prizes: readonly Pick<Prize, 'count'>[] },
   seed: Uint8Array,
@@ -106,8 +106,8 @@ export function poolCommitment({ gameId, table, seed, nonce, order }: SealedPool
 }
 
 /**
- * Checks that the pool has each prize exactly as often as the table says. Returns the first deviation, or
- * undefined.
+ * Checks that the pool has each prize exactly as often as the prize table says. Returns the first deviation,
+ * or undefined.
  */
 export function countFault({ poolSize, prizes }: PrizeTableUsd, order: Uint16Array): string | undefined {
   if (order.length !== poolSize)

@@ -1,6 +1,6 @@
 /**
  * Tests dropping days of an installation with a communal progressive: the pots, shares and recent players
- * must continue exactly at the boundary.
+ * must continue exactly after the dropped days.
  */
 import { readdirSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -103,7 +103,7 @@ beforeAll(async () => {
   today = shift(first, DAYS);
   await service(async (client) => {
     partner = await oldPartner(client, raw, first, 0);
-    // These spins are not counted because no rules are in force yet.
+    // These spins are not counted, because no rules of the communal progressive are in force yet.
     await spins(client, 3);
     await setUp(client, partner.gameId, rules(), '50.00');
     // Two spins trigger the bonus. Then ann stops playing while a share waits for her, and the last event of

@@ -508,7 +508,7 @@ describe('audit of outcome indices', () => {
       [1, 'the counter in Redis is ahead of the ledger and the outbox'],
       [-1, 'the counter in Redis is behind the ledger and the outbox'],
     ] as const) {
-      // The record is written without the outcomes that were read ahead.
+      // This test writes the record without the outcomes that were read ahead.
       const record = Buffer.from(before.subarray(0, GAME_BYTES));
       add(6, 0, by)(record);
       await redis.hset(gamesKey(cell), String(gameId), record);

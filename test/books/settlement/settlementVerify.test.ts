@@ -51,7 +51,7 @@ beforeAll(async () => {
   const spin = { gameId, playerId: 'p', wagerUsd: 0.25 };
   const spins = Array.from({ length: 40 }, () => service.spin(partner.key, spin));
   for (const answer of await Promise.all(spins)) expect(answer.status).toBe(200);
-  // The first entry creates the cell's field in Redis.
+  // The next step moves the newest entry of the cell in Redis, so the cell needs a first entry.
   expect((await service.spin(other.key, { ...spin, gameId: other.gameId })).status).toBe(200);
   for (const { cell } of [partner, other]) {
     await runIntoMoment(redis, cell, startOf(shift(today, 1)), 0);

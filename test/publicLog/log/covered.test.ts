@@ -63,7 +63,7 @@ let sheetId: number;
 beforeAll(async () => {
   stores = await freshStores();
   sql = postgres(stores.databaseUrl, { max: 2, onnotice: () => {} });
-  // The first worker creates the log.
+  // The first worker creates the public log.
   const first = await worker();
   front = await startService(stores, { ROLES: 'http' });
   partner = await front.newPartner({ openingBalanceUsd: 10_000 });

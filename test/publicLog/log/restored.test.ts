@@ -254,7 +254,7 @@ describe('copies of the public log', () => {
   });
 });
 
-/** Appends a number of records to the log that belong to no game. */
+/** Appends a number of records without a game to the log. */
 async function fill(records: number): Promise<void> {
   await sql`
     INSERT INTO log_notices (name, body)

@@ -107,7 +107,7 @@ describe('a witness that serves', () => {
       size: 5,
       root: log.tree.root(5),
     });
-    // The folder has the two trees of five records, both signed by the log.
+    // The evidence folder has the two trees of five records, both signed by the log.
     expect(await readdir(join(folder, 'evidence'))).toHaveLength(2);
   });
 
