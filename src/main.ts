@@ -88,7 +88,7 @@ async function startAll(
   );
   const pools = await openPostgresPools(databaseUrl, config, log, services, durability);
   const sql = pools.background;
-  progress('Bringing the schema up to date …');
+  progress('Updating the schema …');
   // A migration holds a session lock, and behind PgBouncer the next statement may run in another session. So
   // migrations use the direct address.
   await migrate(config.DATABASE_DIRECT_URL ?? databaseUrl, config.migrationsDir, (line) => log.debug(line));
@@ -140,7 +140,7 @@ async function startAll(
     program,
   };
   if (config.roles.worker) {
-    progress('Taking over ledger and blocks …');
+    progress('Preparing the ledger and blocks …');
     // Each role is loaded only if this process has it, because loading either role takes half a second.
     await (await import('./app/roles/worker.js')).startWorker(parts);
     await untilServed(nodes, catalog);

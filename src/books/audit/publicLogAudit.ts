@@ -258,8 +258,9 @@ function noteProblem(text: string, size: number, { origin, vkeys, tree }: Log): 
     const note = parseNote(text);
     const checkpoint = parseCheckpoint(note.text);
     if (checkpoint.origin !== origin || checkpoint.size !== size || size > tree.size)
-      return 'a checkpoint is of another log or size';
-    if (!checkpoint.root.equals(tree.root(size))) return 'a checkpoint has another root than the records';
+      return 'a checkpoint names another log or size';
+    if (!checkpoint.root.equals(tree.root(size)))
+      return 'the root of a checkpoint does not match the records';
     // The signing key may have been replaced since, so a signature of any of the log's keys is accepted.
     signersOf(note, vkeys.map(parseVkey));
     return undefined;

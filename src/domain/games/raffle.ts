@@ -16,7 +16,7 @@ export const RAFFLE: KindOfGame = {
   registeredBy: 'operator',
   outcomeSource: {
     form: 'pool',
-    refusesBlocks: 'is a raffle: its outcomes are one sealed pool',
+    refusesBlocks: 'is a raffle, which has one sealed pool instead of blocks',
     // A player sees a ticket only after its commit, so all tickets that are not committed can still be sold.
     resumesAt: (_leasedTo, bookedTo) => bookedTo,
   },

@@ -126,8 +126,9 @@ export function listenOn(
     try {
       onMessage(message);
     } catch (error) {
-      // Any client that may publish on the channel can send messages that are not from this service.
-      onError(new Error('A message is not one of this service', { cause: error }));
+      // The message may not be from this service, because any client that may publish on the channel can send
+      // messages.
+      onError(new Error('A pub/sub message was not sent by this service', { cause: error }));
     }
   };
   subscriber.on('message', heard).on('smessage', heard);

@@ -329,8 +329,8 @@ test('the audit finds request ids in runs that are missing, duplicated, misplace
     const { listed } = report.checks.find(({ name }) => name === 'requests')!;
     return listed.map(({ problem }) => problem).sort();
   };
-  const lacking = 'a released requestId is not in the runs, or can not be found there';
-  const strange = 'the runs have a requestId that the ledger has not';
+  const lacking = "a released requestId is missing in the runs, or can't be found there";
+  const strange = 'a run has a requestId that is not in the ledger';
   // The damage replaces the pairs of a block that is followed by other blocks.
   const damage: readonly [pairs: string, found: string[]][] = [
     ['substr(pairs, 17)', [lacking]],

@@ -187,7 +187,7 @@ test('halts a cell whose data Postgres refuses, with an alarm, while cells of th
   const failed = service.lines.filter(({ msg }) => msg === 'flush failed, will retry');
   expect(failed.some((line) => !('cell' in line))).toBe(true);
   const ready = () => service.request<object>('GET', '/readyz', { key: OPERATOR_KEY });
-  await until(async () => (await ready()).text.includes(`cell ${cell} is halted`), 'readyz names the cell');
+  await until(async () => (await ready()).text.includes(`Cell ${cell} is halted`), 'readyz names the cell');
   // The front end stays ready, because a load balancer that removed it would stop the other cells as well.
   expect(await ready()).toMatchObject({
     status: 200,
