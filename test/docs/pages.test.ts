@@ -135,7 +135,7 @@ describe.skipIf(browser === undefined)('the pages of /docs', { timeout: 5 * WAIT
     const production = await service.newPartner({ environment: 'production' });
     await form.getByLabel('Sandbox key').fill(production.key);
     await form.getByRole('button', { name: 'Send POST' }).click();
-    await form.getByText('account in production: nothing was sent').waitFor();
+    await form.getByText('Nothing was sent, because this is a production key').waitFor();
     await form.getByLabel('Sandbox key').fill(key);
     const body = JSON.stringify({ gameId, playerId: 'tried', wagerUsd: 0.25, requestId: 'tried-1' });
     await form.getByLabel('Body').fill(body);

@@ -271,7 +271,7 @@ test('a drain moves all partners off a cell, waits for a move already in progres
   expect(begun.status, begun.text).toBe(202);
   const args = ['cells', 'drain', String(from), '--move-partners'];
   const drained = await command(front, ...args);
-  expect([drained.status, drained.out]).toEqual([0, `Cell ${from} takes no new partners.\n`]);
+  expect([drained.status, drained.out]).toEqual([0, `Cell ${from} accepts no new partners.\n`]);
   const cellOf = async ({ partnerId }: TestPartner) =>
     (await front.operator<{ cell: number }>('GET', `/partners/${partnerId}`)).body.cell;
   const where = await Promise.all(partners.map(cellOf));

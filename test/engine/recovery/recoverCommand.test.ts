@@ -187,7 +187,7 @@ describe('the command spindle recover', () => {
       const clocks = { now: Date.now, skewMaxMs: 10_000 };
       const options = { clocks, isCheck: true, isToReplace: false, isVolatileAllowed: false, resume: [] };
       await expect(recoverStores(own, nodes, { ...options, progress: () => {} })).rejects.toThrow(
-        /^Cell 0 .* run the command again/,
+        /^Cell 0 .* Run the command again/,
       );
       expect(looks).toBe(20);
     } finally {
