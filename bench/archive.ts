@@ -84,7 +84,7 @@ const round = (value: number, digits = 2): number => Number(value.toFixed(digits
 const median = (numbers: readonly number[]): number =>
   [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length / 2)]!;
 
-/** Generates load at a fixed rate (an open loop) until `end` is called. */
+/** Generates load at a fixed rate (an open loop) until the function `end` is called. */
 class Beside {
   readonly #p99s: number[] = [];
   #isOver = false;
@@ -236,7 +236,10 @@ async function calm({ paced }: Stage): Promise<number> {
   return (await pieces.end()).p99Ms;
 }
 
-/** Runs a command in its own process. Returns undefined if the command was killed as requested. */
+/**
+ * Runs an archive command in its own process. Returns undefined if the command was killed at the requested
+ * step.
+ */
 async function command(
   { stores, directory, today }: Stage,
   order: Pick<StepOrder, 'command' | 'day' | 'killAt'>,

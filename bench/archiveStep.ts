@@ -31,7 +31,7 @@ export interface StepResult {
   readonly refused?: string;
 }
 
-// This process runs at low priority, as the archive commands of `spindle ledger` do.
+// This process runs at low priority, like the archive commands of `spindle ledger`.
 setPriority(constants.priority.PRIORITY_LOW);
 const order = JSON.parse(process.argv[2]!) as StepOrder;
 const { command, databaseUrl, directory, day, today, keepDays, killAt } = order;

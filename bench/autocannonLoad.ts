@@ -23,7 +23,7 @@ interface Client {
   _doRequest(): void;
   responseMax?: number;
   destroy(): void;
-  /** Added by this module: the time at which the current spin was due. */
+  /** The time at which the current spin was due. This module adds the property to autocannon's client. */
   dueMs: number;
 }
 

@@ -43,7 +43,10 @@ type Row = Readonly<Record<Figure, number>> & {
   readonly slices: readonly Period[];
 };
 
-/** Length of a slice. Slices are short, so that other activity on the machine changes little between them. */
+/**
+ * Length of a slice of load. Slices are short, so that other activity on the machine changes little between
+ * neighboring slices.
+ */
 const SLICE_SECONDS = 2;
 const WARM_UP_SECONDS = 3;
 const SLICE_WARM_UP_SECONDS = 0.3;

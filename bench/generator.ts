@@ -1,6 +1,6 @@
 /**
- * The process of the load generator. It generates the loads that its parent requests, reports the result of
- * each, and ends with the parent.
+ * The process of the load generator. It generates the loads that its parent process requests, reports the
+ * result of each load, and ends when the parent ends.
  */
 import { loadByAutocannon } from './autocannonLoad.js';
 import type { LoadOrder } from './load.js';

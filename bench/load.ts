@@ -31,7 +31,7 @@ export interface LoadOrder {
    * in progress.
    */
   readonly rate: number | undefined;
-  /** Prefix of the request ids, which differs from the prefix of any other run. */
+  /** Prefix of the request ids of a load. It differs from the prefix of any other load. */
   readonly requestIdPrefix: string;
 }
 

@@ -94,7 +94,7 @@ interface Stage {
 const meterOf = ({ stores }: Stage, pid: number): CpuMeter =>
   new CpuMeter({ postgres: [stores.postgres.pid()!], process: [pid] });
 
-/** Queues entries for the log, with copies of one block. */
+/** Queues entries for the public log. All entries are about copies of one block. */
 async function queueEntries({ sql }: Stage, gameId: number, from: number): Promise<void> {
   await sql`
     INSERT INTO blocks SELECT r.* FROM blocks b, generate_series(${from}::bigint, ${from + RECORDS - 1}::bigint) n,

@@ -78,7 +78,7 @@ export const cpuBetween = (start: CpuTimes, end: CpuTimes): CpuTimes =>
 /** CPU time of the whole machine, in microseconds. */
 export interface MachineTimes {
   readonly busy: number;
-  /** Time that other virtual machines of the same host took. */
+  /** CPU time that the host gave to its other virtual machines. */
   readonly stolen: number;
   /** Sum of busy, idle and stolen time. */
   readonly all: number;

@@ -49,7 +49,8 @@ export const lostOf = ({ others, stolen }: Shares): number => others + stolen;
 export const isDisturbed = (shares: Shares): boolean => lostOf(shares) >= DISTURBED_FROM;
 
 /**
- * Applies the ordered load to a server and measures it. In the result, `generator` is the load generator.
+ * Applies the requested load to a server and measures the server. In the result, `generator` is the load
+ * generator.
  *
  * @param loads receives the results of all loads
  */

@@ -19,7 +19,7 @@ const MB = 1_048_576;
 const MEMORY: Bound = { rise: 8, share: 0.05 };
 const SAMPLE_MS = 5000;
 
-/** Scraped metrics with their maximum growth. All time series of a metric are summed. */
+/** Scraped metrics with the maximum growth of each. All time series of a metric are summed. */
 const QUEUES: readonly { process: string; metric: string; rise: number }[] = [
   { process: 'server', metric: 'spindle_batch_pending', rise: 64 },
   { process: 'server', metric: 'spindle_http_open_requests', rise: 64 },

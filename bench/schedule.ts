@@ -27,7 +27,7 @@ export interface FreeConnection {
  * which is longer than a fast answer takes.
  */
 const TICK_MS = 0.2;
-/** Delay of the first request in ms, in which all connections are established. */
+/** Delay of the first request in ms. All connections are established during this delay. */
 const CONNECTED_MS = 200;
 const TICKER = `
   const { parentPort, workerData } = require('node:worker_threads');
@@ -66,7 +66,10 @@ export class Schedule {
     });
   }
 
-  /** Registers a free connection. It sends the next request when that is due, or is told to finish. */
+  /**
+   * Registers a free connection. The connection sends the next request when the request is due, or is told to
+   * finish.
+   */
   isFree(connection: FreeConnection): void {
     if (this.#sent >= this.#count) {
       connection.finish();

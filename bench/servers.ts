@@ -1,7 +1,7 @@
 /**
- * Starts the servers to compare, each with its own stores in a fresh temporary folder. Returns how to send
- * load to each server and how to compare its ledger. Every start begins with empty stores, so that no server
- * is measured on data of an earlier run.
+ * Starts the servers to compare, each with its own stores in a fresh temporary folder. Returns a way to send
+ * load to each server, and a way to compare its ledger. Every start begins with empty stores, so that no
+ * server is measured on data of an earlier run.
  */
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
@@ -14,8 +14,8 @@ import type { Shape } from './shape.js';
 import { type Books, booksOf, type Stores, startStores } from './stores.js';
 
 /**
- * Names of the servers. `redis` is `echo` with one `SET` per request. `floor` does the minimum work of any
- * design with these guarantees.
+ * Names of the servers. `redis` is the server `echo` with one `SET` per request. `floor` does the minimum
+ * work of any design with the service's guarantees.
  */
 export const SERVERS = ['spindle', 'floor', 'echo', 'redis', 'fastify'] as const;
 export type ServerName = (typeof SERVERS)[number];

@@ -78,7 +78,10 @@ function sorted(values: readonly number[], text: (value: number) => string): str
     .join(', ');
 }
 
-/** Advances the ledger of each cell, and writes the given number of ids into runs up to that position. */
+/**
+ * Moves the end of each cell's ledger forward, and writes the given number of ids into runs up to this new
+ * end.
+ */
 async function handOver(service: Service, sql: Sql, ids: number): Promise<void> {
   if (ids === 0) return;
   const before = await runsWatermarks(sql);
@@ -91,8 +94,8 @@ async function handOver(service: Service, sql: Sql, ids: number): Promise<void> 
   const isBehind = ({ cell, runsReachId, cursorId }: RunsWatermark): boolean =>
     cursorId <= runsReachId || cursorId === before.find((each) => each.cell === cell)!.cursorId;
   for (; reach.some(isBehind); reach = await runsWatermarks(sql)) await pause(100);
-  // The loop above ends with the first commit of each cell. The pause lets the remaining spins be committed,
-  // too.
+  // The loop above ends with the first commit of each cell. The pause gives the remaining spins time to be
+  // committed, too.
   await pause(2000);
   reach = await runsWatermarks(sql);
   const ofCell = Math.ceil(ids / reach.length);

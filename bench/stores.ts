@@ -27,8 +27,8 @@ export interface Stores {
   /** Returns the connection of a cell's server, and the cell's name in keys. */
   readonly cell: (cell: number) => { readonly redis: Redis; readonly name: CellName };
   /**
-   * Runs a query on a connection that is opened only for it, so that the connections of the bench are not
-   * part of the measurement.
+   * Runs a query on a connection that is opened only for this query, so that the connections of the bench are
+   * not part of the measurement.
    */
   ask<Row extends object>(query: string): Promise<Row[]>;
 }
@@ -49,7 +49,7 @@ export async function newDiskFolder(): Promise<string> {
   for (const parent of [tmpdir(), '/var/tmp', ROOT]) {
     if (await isInMemory(parent)) continue;
     const folder = await realpath(await mkdtemp(join(parent, 'spindle-bench-')));
-    // If the bench runs as root, Postgres runs as another user, who needs access to the folder.
+    // If the bench runs as root, Postgres runs as another user, and this user needs access to the folder.
     await chmod(folder, 0o755);
     return folder;
   }

@@ -6,7 +6,7 @@
 export interface Finding {
   readonly what: string;
   readonly isMet: boolean;
-  /** Text with the means of the samples, their slope and the bound. */
+  /** Text that reports the means of the samples, their slope and the permitted growth. */
   readonly text: string;
 }
 

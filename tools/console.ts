@@ -35,7 +35,7 @@ async function build(): Promise<void> {
 }
 
 await build().catch((error: unknown) => {
-  // The oldest Node version that the service supports is older than the oldest version that Vite supports.
+  // Vite does not support the oldest Node version that the service supports.
   if (Number.parseFloat(process.versions.node) >= 20.19) throw error;
   process.stderr.write(
     `The console was not built, because Vite does not run on Node ${process.versions.node}\n`,

@@ -19,7 +19,9 @@ let service: ChildProcess | undefined;
 let turn: Promise<unknown> = Promise.resolve();
 let timer: NodeJS.Timeout | undefined;
 let isEnding = false;
-/** True until the first compilation, which only finds what `npm run dev` has just built. */
+/**
+ * True until the first compilation has ended. This compilation only finds what `npm run dev` has just built.
+ */
 let isFirst = true;
 
 async function end(): Promise<void> {

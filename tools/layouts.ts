@@ -205,7 +205,7 @@ function namesInScripts(luaDir: string): { used: Set<string>; own: Set<string> }
 /**
  * Returns the files of lua/include/layouts by name.
  *
- * @throws Error if a script uses a name that is not defined, because Lua would treat it as nil
+ * @throws Error if a script uses a name that is not defined, because Lua would take its value for nil
  */
 export function luaLayouts(luaDir: string): Map<string, string> {
   const { used, own } = namesInScripts(luaDir);

@@ -1,6 +1,6 @@
 /**
- * Draws the outcomes of a block from its PAR sheet and seed. This is done when the block is made, and again
- * when outcomes must be proven or have been removed.
+ * Draws the outcomes of a block from its PAR sheet and seed. The outcomes are drawn when the block is made,
+ * and again when they must be proven or have been removed.
  *
  * The seed is an AES-256 key. It gives two keystreams in counter mode, whose counters start 2^127 apart. One
  * keystream has the first word of each draw (16 bits, little-endian), and the other the words that extend a

@@ -24,9 +24,7 @@ export interface Shoes {
    * nothing about other shoes.
    */
   readonly seed: Uint8Array;
-  /**
-   * Nonce of the block's commitment. It is empty, because the random seeds already hide the committed data.
-   */
+  /** Nonce of the block's commitment. It is empty, because the random seeds already hide the cards. */
   readonly nonce: Uint8Array;
   /** Outcome code of each shoe's deal, packed, 2 bytes each. */
   readonly outcomes: Uint8Array;

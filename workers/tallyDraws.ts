@@ -31,7 +31,7 @@ export interface TallyTask {
 
 interface Subject {
   readonly unit: string;
-  /** Number of units that a run draws by default; `least` is the minimum. */
+  /** Default number of units that a run of the tests draws; `least` is the minimum. */
   readonly usual: number;
   readonly least: number;
   /** Number of units that are drawn and counted at once. */
@@ -60,7 +60,7 @@ const shoeOf = (decks: number): Shuffled => ({
   zone: 1,
 });
 
-/** A group of tests that share the draws of each stretch. */
+/** A group of tests that all count the same draws of each stretch. */
 interface Group<Draws> {
   readonly tests: readonly RandomTest<Draws>[];
   draw(units: number, seedOf: (number: number) => Uint8Array): Draws;
@@ -70,7 +70,7 @@ const group = <Draws>(of: Group<Draws>): Group<unknown> => of as Group<unknown>;
 
 const tableOf = ({ kinds }: Shuffled) => ({
   poolSize: kinds.reduce((sum, count) => sum + count, 0),
-  // The last kind is for tickets without a prize, whose code is 0.
+  // The first kind is that of the tickets without a prize, whose code is 0, so it is not in the prize table.
   prizes: kinds.slice(1).map((count) => ({ count })),
 });
 

@@ -108,7 +108,7 @@ redis.defineCommand('spin', {
 });
 const sql = postgres(DATABASE_URL!, { max: 2, onnotice: () => {} });
 
-/** Refills the list of outcomes, which are drawn as the service draws them. */
+/** Refills the list of outcomes. They are drawn in the same way as in the service. */
 async function refill(): Promise<void> {
   let ready = await redis.llen('outcomes');
   while (ready < READY_MIN) {

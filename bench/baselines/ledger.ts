@@ -17,7 +17,7 @@ const INTERVAL_MS = 40;
 
 /** A stream entry. Its fields are those of the script, in the same order: name, value, name, value, … */
 type Entry = [id: string, fields: string[]];
-/** Formats an entry as a line for COPY, in the order of the columns of `spins`. */
+/** Formats an entry as a line for COPY. The fields are in the order of the columns of `spins`. */
 type CopyLine = (entry: Entry) => string;
 
 export async function createLedger(sql: Sql): Promise<void> {

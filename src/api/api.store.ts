@@ -1,7 +1,7 @@
 /**
  * The aggregates of the database that handlers read and write. src/main.ts opens them twice, on separate
  * connection pools: once for requests and once for the background work of the process. Each part of the
- * process gets the set on the pool for its kind of work.
+ * process gets the aggregates on the pool for its kind of work.
  */
 import { openBooksStore } from '../books/books.store.js';
 import { openEngineStore } from '../engine/engine.store.js';

@@ -55,6 +55,6 @@ export class ClockOffsets extends PeriodicService {
     this.#newest = new Map(found.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : [])));
   }
 
-  /** The measurement never fails, because an unavailable server simply has no offset. */
+  /** The measurement never rejects, because an unavailable server is simply omitted from the offsets. */
   protected onTurnFailed(): void {}
 }

@@ -52,8 +52,8 @@ function readVariables(environment: NodeJS.ProcessEnv): Variables {
   } catch (error) {
     const { errors } = error as { errors?: { instancePath: string; message?: string }[] };
     if (errors === undefined) throw error;
-    // A setting with several choices has one validation error per choice and one for itself, so only one
-    // message per setting is kept.
+    // For a setting with several choices, the schema check reports one error per choice and one for the
+    // setting itself, so only one message per setting is kept.
     const problems = new Map<string, string>();
     for (const { instancePath, message } of errors) {
       const name = instancePath.slice(1);

@@ -14,7 +14,7 @@ export interface Constants {
   readonly restrictionReadMs: number;
   /** Interval at which the settlement job looks for due days, in ms. */
   readonly settlementTurnMs: number;
-  /** Interval at which the traffic of each hour is counted, in ms. */
+  /** Interval at which the spins, wagers and payouts of each hour are summed up, in ms. */
   readonly trafficTurnMs: number;
   /** Maximum number of games of a worker with their own time series in the metrics. */
   readonly metricsGamesMax: number;
@@ -33,8 +33,8 @@ export interface Constants {
    */
   readonly apiNoticeDays: number | null;
   /**
-   * Maximum number of webhook attempts to one host per minute, over all webhooks of all partners. One partner
-   * gets at most half of it.
+   * Maximum number of webhook attempts to one host per minute, over all webhooks of all partners. Attempts
+   * for one partner make up at most half of this number.
    */
   readonly webhookHostAttemptsMax: number;
   /**
@@ -42,7 +42,10 @@ export interface Constants {
    * (docs/contract.md §13.2).
    */
   readonly webhookRetryDelaysMs: readonly number[];
-  /** Maximum delay between the first block waiting for the public log and the append, in ms. */
+  /**
+   * Maximum time that a sealed block waits for its append to the public log, in ms. It counts from the first
+   * waiting block.
+   */
   readonly logBatchMs: number;
   /** Minimum interval between two rounds in which the witnesses are asked to cosign, in ms. */
   readonly logCosignMs: number;
@@ -52,8 +55,8 @@ export interface Constants {
    */
   readonly outboxBytesPerEntry: number;
   /**
-   * Delay between a start and the check of the installed packages, in ms: at most a minute, after the peak
-   * load of the start.
+   * Delay between the start of a process and its check of the installed packages, in ms: at most a minute,
+   * after the peak load of the start.
    */
   readonly packagesCheckMs: number;
 }

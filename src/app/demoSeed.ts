@@ -13,8 +13,8 @@ import { checkParSheet, type ParSheet } from '../domain/par.js';
 
 const SLUG = 'demo';
 /**
- * Large-win threshold below the smallest win of the game. Every fifth spin creates an event, so that a
- * webhook can be tried within a minute.
+ * Large-win threshold below the smallest win of the demo game. So every fifth spin creates a large-win event,
+ * and a webhook can be tried within a minute.
  */
 const LARGE_WIN_MICROS = 400_000;
 const ACTOR = 'first start';

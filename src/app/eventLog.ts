@@ -50,8 +50,8 @@ export function subscribeLog(
   );
   events.on('DeliveryAttempted', ({ result, seconds: _, ...attempt }) => {
     if (result === 'exhausted') log.warn(attempt, 'webhook delivery failed permanently');
-    // The delivery history records each attempt too. An unavailable receiver causes thousands of failed
-    // attempts, so they are logged at debug level only.
+    // The delivery history records each webhook attempt too. An unavailable receiver causes thousands of
+    // failed attempts, so they are logged at debug level only.
     else if (result === 'failed') log.debug(attempt, 'webhook delivery attempt failed');
   });
   events.on('EmailAttempted', ({ result, ...attempt }) => {

@@ -95,7 +95,9 @@ class Limit {
   }
 }
 
-/** Fields that are always redacted. No code logs them, so this is a second line of defence. */
+/**
+ * Fields that are always redacted. No code logs these fields, so the redaction is a second line of defence.
+ */
 const SECRET_FIELDS = [
   'apiKey',
   'authorization',

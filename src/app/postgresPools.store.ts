@@ -47,7 +47,7 @@ export async function openPostgresPools(
   services: ServiceGroup,
   durability: PostgresDurability,
 ): Promise<PostgresPools> {
-  // If this setting is present, DATABASE_URL leads to a pooler.
+  // With this setting, DATABASE_URL is the address of a connection pooler.
   const isPooled = config.DATABASE_DIRECT_URL !== undefined;
   const connect = (max: number, more: Partial<PoolOptions> = {}): Sql =>
     connectPostgres(url, {

@@ -338,8 +338,8 @@ export const Environment = Type.Object({ ...EVERYONE, ...PRODUCTION, ...LARGE })
 export const AllSettings = Type.Object({
   ...Environment.properties,
   /**
-   * Failpoint (failpoints.ts) at which the process kills itself, and the pass at which it does so, as
-   * `name:n`.
+   * Failpoint (failpoints.ts) at which the process kills itself, as `name:n`. The process kills itself when
+   * it passes the failpoint for the n-th time.
    */
   FAILPOINT: Type.Optional(Type.String({ pattern: '^[a-z.-]+(:[1-9][0-9]*)?$' })),
   /** JSON of the constants (constants.ts) with changed values. */

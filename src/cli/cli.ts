@@ -31,8 +31,8 @@ const EXIT_WITHIN_MS = 1000;
 const OPERATOR_KEY_FILE = 'operator-api-key';
 
 /**
- * Reads the settings. The module is loaded only by commands that need settings, because loading takes longer
- * than everything else.
+ * Reads the settings. The settings module is loaded only by commands that need settings, because loading it
+ * takes longer than everything else that such a command does.
  */
 const settings = async (): Promise<Config> => (await import('../app/config.js')).readConfig();
 
@@ -314,8 +314,8 @@ function programOf(): Command {
 const isJsonAsked = (): boolean => process.argv.includes('--json');
 
 /**
- * Formats a usage error of the command-line parser. @param text `error: …`, possibly followed by a suggestion
- * on its own line
+ * Formats a usage error that the command-line parser found. @param text `error: …`, possibly followed by a
+ * suggestion on its own line
  */
 function usageFault(text: string): string {
   const message = text.replace(/^error: /, '').trimEnd();

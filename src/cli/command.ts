@@ -68,7 +68,8 @@ export function oneOf<T>(values: Readonly<Record<string, T>>): (text: string) =>
 }
 
 /**
- * Value of an option that removes a setting. A symbol is needed because the command-line parser changes null.
+ * Value of an option that removes a setting. The value is a symbol, because the command-line parser does not
+ * pass null on unchanged.
  */
 export const NONE = Symbol('none');
 

@@ -1,15 +1,15 @@
 /**
- * `spindle completion`: prints scripts for completion of commands and options in a shell, and answers their
- * requests at each Tab (@bomb.sh/tab).
+ * `spindle completion`: prints shell scripts that complete commands and options, and answers the requests
+ * that these scripts send at each Tab (@bomb.sh/tab).
  */
 import type { Command as Completed, RootCommand } from '@bomb.sh/tab';
 import { Argument, type Command } from 'commander';
 
 const SHELLS = ['bash', 'zsh', 'fish', 'powershell'];
-/** Name of the hidden command that the scripts call. */
+/** Name of the hidden command that the completion scripts call. */
 const ASKED = 'complete';
 
-// The library is loaded only by the completion commands.
+// The completion library is loaded only by the completion commands.
 const library = async (): Promise<RootCommand> => (await import('@bomb.sh/tab')).default;
 
 /**
@@ -40,7 +40,7 @@ Examples:
   });
 }
 
-/** Describes a command's options and subcommands to the library. */
+/** Describes a command's options and subcommands to the completion library. */
 function describe(root: RootCommand, command: Command, known: Completed, path: readonly string[]): void {
   const common = path.length === 0 ? [] : [...root.options.keys()];
   for (const { long, description, argChoices, required, optional } of command.options) {

@@ -33,7 +33,7 @@ export async function confirm(
   if (input.isTTY !== true)
     throw new UsageError(`${consequence} Nothing has changed yet; add --yes to confirm.`);
   const lines = createInterface({ input, output });
-  // The input may end without an answer.
+  // The input may end before the person answers.
   const ended = new Promise<string>((resolve) => lines.once('close', () => resolve('')));
   try {
     const answer = await Promise.race([lines.question(`${consequence} Continue? [y/N] `), ended]);

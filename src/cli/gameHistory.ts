@@ -28,9 +28,9 @@ export interface HistoryState {
   /** Number of records read, and the hashes of their complete subtrees, largest first. */
   size: number;
   hashes: string[];
-  /** Position in the log by entry number. Null if the log has no such entry. */
+  /** Position of the entry in the log, by entry number. Null if the log has no such entry. */
   places: (number | null)[];
-  /** Entry numbers below this number have been compared with the list of the service. */
+  /** All entry numbers below this number have been compared with the service's list of entries. */
   told: number;
   /** Commitments of entries not opened yet and of blocks not revealed yet, by entry number. */
   sealed: Record<number, string>;
@@ -162,7 +162,8 @@ export class GameHistory {
     if (state.size !== size || !this.root()?.equals(root))
       this.faults.push(`log: its records do not give the root of the checkpoint with ${size} records`);
     state.hashes = this.#subtrees.map((hash) => hash.toString('hex'));
-    // Entry numbers continue from one log to the next, so the numbers of the previous log are a prefix.
+    // Entry numbers of a game continue from one log to the next. So the numbers in the previous log are the
+    // first ones, without a gap.
     if (state.before !== undefined && state.told === 0)
       state.before.numbers = Math.max(
         0,
@@ -188,7 +189,7 @@ export class GameHistory {
   }): boolean {
     const place = this.state.places[number] ?? undefined;
     if (number < (this.state.before?.numbers ?? 0)) return true;
-    // The service may not know the position in the log of an entry whose opening is lost.
+    // The service may not know an entry's position in the log if the opening of the entry is lost.
     if (logIndex === null) return place !== undefined;
     if (logIndex >= this.state.size) return false;
     if (place !== undefined && place !== logIndex)

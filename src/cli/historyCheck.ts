@@ -161,7 +161,8 @@ export class HistoryCheck {
   }
 
   /**
-   * Compares the service's list with the entries found, opens new entries and draws revealed blocks again.
+   * Compares the service's list of entries with the entries found in the log, opens new entries and draws
+   * revealed blocks again.
    */
   async #readBlocks(history: GameHistory): Promise<void> {
     const { state } = history;
@@ -211,7 +212,10 @@ export class HistoryCheck {
     return listed;
   }
 
-  /** Requests one block. @returns no answer if the service has lost the opening and can't open the block */
+  /**
+   * Requests one block. @returns the listed block and the service's answer; the answer is undefined if the
+   * service has lost the opening and can't open the block
+   */
   async #block(item: Listed): Promise<{ item: Listed; answer: Answer | undefined }> {
     const { sheet, table } = this.#options.math;
     const isDrawn = sheet !== undefined || table !== undefined || item.type === 'shoes';

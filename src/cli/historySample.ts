@@ -134,7 +134,8 @@ async function provePlay(sampling: Sampling, play: Play, faults: string[]): Prom
     is(!isLogged || error.reason === 'ARCHIVED', error.message);
     return false;
   }
-  // An index that only the previous log covers is not checked.
+  // An index that only the previous log covers is not checked, because the entries of that log are not
+  // checked.
   if (
     state.before !== undefined &&
     !state.covered.some(([from, to]) => from <= play.index && play.index < to)
@@ -160,8 +161,8 @@ async function provePlay(sampling: Sampling, play: Play, faults: string[]): Prom
 }
 
 /**
- * Returns the options to verify a proof with. The answer is included if the sheet, table or rules determine
- * its expected content.
+ * Returns the options to verify a proof with. The service's answer is included if the sheet, table or rules
+ * determine its expected content.
  */
 function compared({ reads, options, note }: Sampling, { answer }: Play): VerifyOptions {
   const { math, trust } = options;

@@ -32,7 +32,7 @@ export async function archive(
 ): Promise<number> {
   const day = dayGiven(options.day);
   const { to: directory, clockSkewMaxMs, isToReplace } = options;
-  // The archive runs at low priority, because the service on the same machine comes first.
+  // Archiving runs at low priority, because the service on the same machine comes first.
   setPriority(constants.priority.PRIORITY_LOW);
   const made = await withProgress((onProgress) =>
     on(database, (sql) =>

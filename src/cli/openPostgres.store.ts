@@ -1,4 +1,4 @@
-/** Opens a command's connections to Postgres. The command must close them when it ends. */
+/** Opens connections to Postgres for a command. The command must close them when it ends. */
 import { connectPostgres } from '../postgres/connect.js';
 import type { Sql } from '../postgres/connection.js';
 

@@ -38,7 +38,7 @@ const spaces = (count: number): string => ' '.repeat(Math.max(0, count));
 export function formatUsd(amount: unknown): string {
   if (typeof amount !== 'number') return printable(amount);
   const micros = usdToMicros(amount);
-  // A sum of amounts may exceed the range of a single amount.
+  // A sum of amounts may lie outside the range of a single amount.
   if (micros === undefined) return String(amount);
   const [whole, fraction = ''] = microsToUsdText(micros).split('.');
   return `${whole}.${fraction.padEnd(2, '0')}`;

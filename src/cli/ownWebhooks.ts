@@ -12,7 +12,7 @@ export interface ManageOptions {
   readonly json?: true;
 }
 
-/** Answer of the service, and its text for people. */
+/** Answer of the service, and text that shows this answer to people. */
 interface Shown {
   readonly body: object;
   readonly text: string;

@@ -142,7 +142,7 @@ function readCsv(text: string): Read {
       if (name === 'prizeName') prize[name] = field;
       else if (!NUMBER_TOKEN.test(token)) {
         fault(info.lines, `${name} must be a decimal number, not «${token}»`);
-        // A valid placeholder prevents a second fault for a number that was already reported.
+        // A valid number stands in for the faulty one, so that its fault is not reported a second time.
         prize[name] = 1;
       } else {
         prize[name] = Number(token);
@@ -164,8 +164,8 @@ function readJson(text: string): Read {
   let root: ValueNode;
   try {
     root = parseJson(text, { mode: 'json' }).body;
-    // The first parser provides the positions of values. JSON.parse enforces stricter rules, for example no
-    // line break inside a string.
+    // The first parser provides the positions of values. JSON.parse then enforces stricter rules, for example
+    // that no string contains a line break.
     JSON.parse(text);
   } catch (error) {
     const { message, line } = error as Error & { line?: number };

@@ -209,8 +209,8 @@ async function readerOf(from: string, origin: string): Promise<LogReader> {
 }
 
 /**
- * Returns all known checkpoints of the log outside the log tables: from Redis, the copy, the witnesses, and
- * the record of a halt.
+ * Returns all known checkpoints of the log that come from outside the log tables: from Redis, the copy, the
+ * witnesses, and the record of a halt.
  */
 async function outside({ nodes, state, settings }: Opened): Promise<{ from: string; note: string }[]> {
   const path = settings.LOG_POLICY;
@@ -351,7 +351,8 @@ export async function importLog(
 }
 
 /**
- * Returns the key of the new log: from LOG_KEY, or a new key stored in the same place as the previous one.
+ * Returns the key of the new log: from LOG_KEY, or a new key, stored where the key of the previous log is
+ * stored.
  */
 async function newKey(
   { state, settings }: Opened,
@@ -394,7 +395,8 @@ export async function runBeginLog(
     if ((await logOrigins(sql)).includes(origin))
       throw new UsageError(`${origin} is the name of an earlier log of this database. Use another name.`);
     const { signers, kept } = await newKey(opened, origin);
-    // If Postgres was restored to an older state, players may have seen open outcomes, so these are voided.
+    // If Postgres was restored to an older state, players may have seen open outcomes, so the open outcomes
+    // are voided.
     const isMissing = await isCopyMissing(sql);
     if (state.isHeld || isMissing) await giveUpOpen(opened);
     const log = { origin, vkeys: signers.map(vkeyOf), signer: kept };

@@ -42,7 +42,7 @@ export interface RecoverOptions {
   /** True if the command also prepares a Redis that may lose acknowledged data. */
   readonly isVolatileAllowed: boolean;
   readonly clocks: Clocks;
-  /** Halted cells that were examined and may continue. */
+  /** Halted cells that a person has examined and that may continue. */
   readonly resume: readonly number[];
   readonly progress: (line: string) => void;
 }
@@ -156,7 +156,7 @@ export async function recover(sql: Sql, nodes: RedisNodes, options: RecoverOptio
           lease,
         ).catch((error: unknown) => set(cell, lease.halted === null ? 'failed' : 'halted', lineOf(error)));
       }
-      // Cells held by other workers are examined too; those that their worker serves need no recovery.
+      // Cells held by other workers are examined too. A cell that its worker serves needs no recovery.
       const waiting: number[] = [];
       for (const lease of await cellLeases(sql)) {
         if (states.has(lease.cell) && states.get(lease.cell)!.state !== 'held') continue;
@@ -223,8 +223,8 @@ export async function recoverRestored(
 }
 
 /**
- * Runs `recover --without`: an operator gives up the copies outside the stores, and confirms that Postgres
- * was not restored to an older state.
+ * Runs `recover --without`: an operator declares the copies outside the stores as lost, and confirms that
+ * Postgres was not restored to an older state.
  * @returns the exit status, which is 0
  */
 export async function abandonCopies(

@@ -1,4 +1,7 @@
-/** `spindle upgrade`: shows the running versions and the format that they write, and finishes an upgrade. */
+/**
+ * `spindle upgrade`: shows the versions of the running processes and the data format that they write, and
+ * finishes an upgrade.
+ */
 import { FORMATS } from '../domain/formats.js';
 import {
   finishUpgrade,
@@ -62,7 +65,7 @@ export async function upgradeStatus(urls: StoreUrls, { json }: { json: boolean }
 }
 
 /**
- * Switches to the newest format that this program supports.
+ * Switches to the newest data format that this program supports.
  * @returns the exit status: 0 if the format is in force now, 1 if the switch was refused
  */
 export async function upgradeFinish(urls: StoreUrls, { json }: { json: boolean }): Promise<number> {

@@ -53,7 +53,7 @@ export async function verifyHistory(file: string | undefined, given: Given): Pro
   const { faults, state, size, p, reports, spins } = await new HistoryCheck(options).run();
   const say = (line: string): void => void process.stdout.write(`${line}\n`);
   const isClean = faults.length === 0;
-  // The state is saved only after a run without faults, so that a fault is found again in the next run.
+  // The state is saved only after a run without faults, so that the next run finds a fault again.
   if (isClean && options.state !== undefined) await writeDurably(options.state, JSON.stringify(state));
   const shown = faults.slice(0, FAULTS_SHOWN);
   if (faults.length > shown.length) shown.push(`and ${faults.length - shown.length} more`);

@@ -1,5 +1,5 @@
 /**
- * `spindle verify-pool`: proves the pool of a closed raffle from the data that the service reveals. Contacts
+ * `spindle verify-pool`: proves the pool of a closed raffle from data that the service has revealed. Contacts
  * no service or store.
  */
 import { readFileSync } from 'node:fs';

@@ -21,8 +21,8 @@ export interface ProofOptions {
   readonly rules?: string;
   readonly spin?: string;
   /**
-   * File of the label key, a secret of partner and operator. The key itself is no argument, because every
-   * user of the machine can read arguments.
+   * File of the label key, a secret of partner and operator. The key itself is not passed as an argument,
+   * because every user of the machine can read arguments.
    */
   readonly labelKeyFile?: string;
   readonly seen?: readonly string[];

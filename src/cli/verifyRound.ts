@@ -1,6 +1,6 @@
 /**
- * `spindle verify-round`: proves an ended blackjack round from the data that the service shows. Contacts no
- * service.
+ * `spindle verify-round`: proves an ended blackjack round from data that the service has published. Contacts
+ * no service.
  */
 import { readFileSync } from 'node:fs';
 import { Compile } from '#typebox/compile';

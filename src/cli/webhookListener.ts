@@ -17,7 +17,7 @@ export interface ListenOptions {
 const PORT = 9000;
 const PORT_MAX = 65_535;
 /**
- * Maximum age of a delivery in seconds. Older deliveries may be replays of intercepted ones (Standard
+ * Maximum age of a delivery in seconds. An older delivery may be a replay of an intercepted one (Standard
  * Webhooks).
  */
 const AGE_SECONDS_MAX = 300;
@@ -50,7 +50,8 @@ export async function listenForDeliveries(
 }
 
 /**
- * Reads secrets from a file. Secrets are no arguments, because every user of the machine can read arguments.
+ * Reads secrets from a file. Secrets are not passed as arguments, because every user of the machine can read
+ * arguments.
  * @throws UsageError if the file has none
  */
 function secretsIn(file: string): readonly string[] {

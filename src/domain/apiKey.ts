@@ -6,8 +6,8 @@ import { createHash, randomBytes } from 'node:crypto';
 import { choice } from './schema.js';
 
 /**
- * Number of a key's 43 random characters that are stored in clear: 36 of 256 bits, so that the rest can't be
- * guessed.
+ * Number of a key's 43 random characters that are stored in clear. They have 36 of the key's 256 bits, so the
+ * rest can't be guessed.
  */
 const SHOWN_CHARACTERS = 6;
 const KEY = /^kso?_(?=[\w-]{43}$)/;
@@ -38,7 +38,8 @@ export function storedKey(apiKey: string): StoredKey {
 }
 
 /**
- * Shortens a search text to the length of a stored prefix, so that no longer part of a key is used.
+ * Shortens a search text to the length of a stored prefix, so that the search never uses more of a key than
+ * its prefix.
  * @returns undefined if the text does not begin like a key
  */
 export function soughtPrefix(text: string): string | undefined {

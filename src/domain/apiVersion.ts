@@ -50,8 +50,8 @@ export function phaseOfVersion(end: ApiVersionEnd | undefined, nowMs: number): V
 }
 
 /**
- * Builds the header lines of Deprecation (RFC 9745), Sunset (RFC 8594) and Link (RFC 8288). Each line except
- * the last ends with CRLF.
+ * Builds the header lines Deprecation (RFC 9745), Sunset (RFC 8594) and Link (RFC 8288). Each line except the
+ * last ends with CRLF.
  */
 export function endHeaders({ deprecatedAt, sunsetAt, successor, migrationUrl }: ApiVersionEnd): string {
   const links = [

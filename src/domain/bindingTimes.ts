@@ -5,8 +5,8 @@
  */
 
 /**
- * Duration of binding, in seconds, for ids that are bound from `sinceMs` until the `sinceMs` of the next
- * element.
+ * Duration of binding, in seconds, for ids that are bound in an interval. The interval starts at `sinceMs`
+ * and ends at the `sinceMs` of the next element.
  */
 export interface BindingTime {
   readonly sinceMs: number;
@@ -64,7 +64,7 @@ export class BindingTimes {
     return until;
   }
 
-  /** Returns the spans of binding whose ids still bind at `nowMs`, in order. */
+  /** Returns the spans in which ids that still bind at `nowMs` were bound, in order. */
   boundAt(nowMs: number): Span[] {
     return this.#spans().flatMap(({ fromMs, beforeMs }) => {
       // Among ids with the same duration, an earlier one never binds longer than a later one, so a binary
@@ -80,7 +80,7 @@ export class BindingTimes {
     });
   }
 
-  /** Returns the earliest time since which all ids that were bound still bind at `nowMs`. */
+  /** Returns the earliest time T such that all ids bound since T still bind at `nowMs`. */
   allBoundFromMs(nowMs: number): number {
     const spans = this.boundAt(nowMs);
     let { fromMs } = spans.at(-1)!;

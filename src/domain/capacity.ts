@@ -23,7 +23,8 @@ const BYTES = {
  */
 const CORE_SHARE = 0.6;
 /**
- * Relative increase of a spin's CPU time for each tenfold number of partners, as measured up to 100 partners.
+ * Relative increase of a spin's CPU time each time the number of partners grows tenfold, as measured up to
+ * 100 partners.
  */
 const PARTNERS_FACTOR = 0.21;
 const PARTNERS_DECADES_MAX = 2;

@@ -87,8 +87,8 @@ export function communalStatus(
 }
 
 /**
- * Minimum `triggerAtSpins` of a tier whose progress is published. For a tier that fires more often, even tens
- * of a percent would be few spins.
+ * Minimum `triggerAtSpins` of a tier whose progress is published. For a tier that fires more often, a
+ * progress rounded to tens of a percent would still be exact to a few spins.
  */
 const SHOWN_FROM_SPINS = 1000;
 

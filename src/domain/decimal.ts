@@ -9,7 +9,7 @@ export interface Decimal {
   readonly exponent: number;
 }
 
-/** A parsed number token of JSON. `digits` has no zeros at either end and is empty for zero. */
+/** Value of a JSON number token. `digits` has no zeros at either end and is empty for zero. */
 export interface DecimalText {
   readonly isNegative: boolean;
   readonly digits: string;
@@ -54,8 +54,8 @@ export function decimalOf(value: number): Decimal {
 }
 
 /**
- * Converts decimals to integer multiples of one power of ten: the largest power, at most 10^0, of which all
- * of them are multiples.
+ * Converts decimals to integer multiples of one power of ten. This is the largest power, at most 10^0, of
+ * which all the decimals are multiples.
  */
 export function toCommonExponent(decimals: readonly Decimal[]): { digits: bigint[]; exponent: number } {
   let exponent = 0;

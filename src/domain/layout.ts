@@ -125,7 +125,7 @@ export const bytes = (count: number): Member<Buffer> => ({
   },
 });
 
-/** A record nested in another one, which a script copies without unpacking it. */
+/** A record nested in another record. A script copies the nested record without unpacking it. */
 export const nested = <M extends Members>(inner: Layout<M>, name: string): Member<ValuesOf<M>> => ({
   bytes: inner.bytes,
   lua: `c${inner.bytes}`,

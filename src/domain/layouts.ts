@@ -49,7 +49,7 @@ export const FINGERPRINT_BYTES = 10;
 export const TOTALS = layout({ entries: u48, bytes: u48 });
 export type Totals = RecordOf<typeof TOTALS>;
 
-/** Time of an entry of the cell, and its sequence number within that millisecond. */
+/** Time of an entry of the cell, and the entry's sequence number within the millisecond of this time. */
 export const MOMENT = layout({ timeMs: u48, sequence: u16 });
 
 /** Field `last`: the newest ledger entry, and TOTALS up to it. */
@@ -170,7 +170,7 @@ export const ENTRY_BODY = layout({
   entryNumber: u32,
 });
 
-/** Lengths of `<partner id>:<playerId>` and of the requestId, in bytes. */
+/** Length of `<partner id>:<playerId>` and length of the requestId, in bytes. */
 export const ENTRY_TEXT = layout({ playerLength: u16, requestLength: u16 });
 export const ENTRY = layout({ ...ENTRY_HEAD.members, ...ENTRY_BODY.members, ...ENTRY_TEXT.members });
 
@@ -265,7 +265,10 @@ export const FORCED_TAIL = Buffer.of(1);
 
 /** An open round: the index of its shoe, the entry of its deal, and the number of steps after the deal. */
 export const ROUND = layout({ shoeIndex: u48, dealId: id, steps: u16 });
-/** Reply to `roundDeal`. `newestId` is the player's newest entry; 0 if Redis does not have the player. */
+/**
+ * Reply to the script call `roundDeal`. `newestId` is the player's newest entry; 0 if Redis does not have the
+ * player.
+ */
 export const ROUND_DEAL_REPLY = layout({
   timeMs: u48,
   status: u8,

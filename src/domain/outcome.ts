@@ -31,7 +31,7 @@ const SLOW_BITS = 64n;
  */
 const MAX_EXTENSIONS = 100;
 
-/** Entry of the table for first 16 bits that do not decide the outcome. */
+/** Value in the table for 16 first bits that do not decide the outcome. */
 export const AMBIGUOUS = 0xffff;
 
 const OUTCOME_BYTES = 2;

@@ -110,8 +110,8 @@ export function checkParSheet(body: unknown): { sheet: ParSheet } | { faults: Fa
   const faultyPaths = new Set(faults.map((fault) => fault.path));
   const draft = readDraft(body);
   const report: ReportFault = (path, message) => {
-    // A member with a wrong type or range is reported only once, although the schema and a rule may both find
-    // the fault.
+    // If the schema and a rule both find that a member has a wrong type or range, the fault is reported only
+    // once.
     if (!faultyPaths.has(path)) faults.push({ path, message });
   };
   for (const rule of PAR_RULES) rule(draft, report);
@@ -151,7 +151,7 @@ interface DraftReels {
 const isTooLong = (list: unknown): list is unknown[] => Array.isArray(list) && list.length > MAX_REELS;
 
 function boundFaults(faults: Fault[]): Fault[] {
-  // The total number of faults is unknown, because the schema check stops at its limit.
+  // The schema check stops at its maximum number of faults, so the total number of faults is unknown.
   if (faults.length < FAULTS_MAX) return faults;
   return [...faults.slice(0, FAULTS_MAX - 1), { path: '', message: 'has more faults' }];
 }

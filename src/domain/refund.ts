@@ -1,6 +1,6 @@
 /**
- * Prefix of the requestIds of refunds, which are adjustments that the service makes by itself. Operators may
- * not use the prefix.
+ * Prefix of the requestIds of refunds. A refund is an adjustment that the service makes by itself. Operators
+ * may not use the prefix.
  */
 export const REFUND_PREFIX = 'raffle-void:';
 

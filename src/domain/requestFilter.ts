@@ -67,7 +67,7 @@ export class RequestFilter {
    */
   take(at: number, bytes: Buffer): void {
     if (this.#folds === 0) new Uint8Array(this.#words.buffer).set(bytes, at);
-    // The bytes are copied because they may not be aligned.
+    // The bytes are copied because their offset in memory may not be a multiple of 4.
     else this.#takeWords(new Uint32Array(new Uint8Array(bytes).buffer), at / 4, this.#folds);
   }
 
@@ -92,8 +92,8 @@ export class RequestFilter {
   }
 
   /**
-   * Adds pairs to an unfolded filter. @param pairs words of pairs (domain/requestPairs.ts), each beginning
-   * with the hash of its id
+   * Adds (hash, id) pairs to an unfolded filter. @param pairs words of pairs (domain/requestPairs.ts), each
+   * beginning with the hash of its id
    */
   addPairs(pairs: Uint32Array): void {
     const words = this.#words;

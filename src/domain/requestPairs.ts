@@ -18,8 +18,8 @@ const BUCKET_PAIRS = 8;
 const BUCKET_PAIRS_MAX = 64;
 const BUCKET_BITS_MAX = 17;
 /**
- * Maximum numbers of pairs that are sorted, or moved to their buckets, before other work of the thread gets a
- * turn. A turn takes at most a few milliseconds.
+ * Maximum number of pairs that are sorted, or moved to their buckets, before the thread can do other work.
+ * This takes at most a few milliseconds.
  */
 const TURN_PAIRS = 8192;
 const MOVED_PAIRS = 65_536;
@@ -82,7 +82,10 @@ export class RequestPairs {
     this.count = to - from;
   }
 
-  /** Returns a view of a range of pairs. @param from first pair @param to end of the range, exclusive */
+  /**
+   * Returns a view of a range of pairs, without copying the pairs. @param from first pair @param to end of
+   * the range, exclusive
+   */
   slice(from: number, to: number): Uint32Array {
     return this.words.subarray(from * PAIR_WORDS, to * PAIR_WORDS);
   }
@@ -116,7 +119,7 @@ export class RequestPairs {
     if (count === 0) return;
     const bits = Math.min(BUCKET_BITS_MAX, Math.max(1, Math.ceil(Math.log2(count / BUCKET_PAIRS))));
     const shift = 32 - bits;
-    // Start of each bucket, which has advanced to the bucket's end once all pairs are placed.
+    // At first the start of each bucket. It has advanced to the bucket's end once all pairs are placed.
     const ends = new Uint32Array(2 ** bits + 1);
     for (let i = 0; i < count; i++) ends[(from[i * PAIR_WORDS]! >>> shift) + 1]!++;
     for (let bucket = 1; bucket < ends.length; bucket++) ends[bucket]! += ends[bucket - 1]!;

@@ -37,8 +37,8 @@ export class RunWriter {
   }
 
   /**
-   * Adds pairs and converts their words in place to the byte order of blocks. Equal hashes must come in one
-   * call.
+   * Adds (hash, id) pairs to the filter and the blocks, and converts their words in place to the byte order
+   * of the blocks. Pairs with equal hashes must be added in one call.
    * @param words words of sorted pairs (domain/requestPairs.ts)
    */
   add(words: Uint32Array): void {
@@ -47,7 +47,7 @@ export class RunWriter {
     const bytes = Buffer.from(words.buffer, words.byteOffset, words.byteLength).swap32();
     for (let begin = 0; begin < length; ) {
       let end = Math.min(length, begin + PAIRS_A_BLOCK * PAIR_WORDS);
-      // Equal hashes stay in one block.
+      // Pairs with equal hashes stay in one block.
       while (end < length && words[end] === words[end - 4] && words[end + 1] === words[end - 3])
         end += PAIR_WORDS;
       const pairs = bytes.subarray(begin * 4, end * 4);

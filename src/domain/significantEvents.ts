@@ -80,8 +80,8 @@ export const SIGNIFICANT_EVENTS = {
 export type AuditAction = keyof typeof SIGNIFICANT_EVENTS;
 
 /**
- * Type of the event for a win above the partner's threshold. The list of events contains it, although it is
- * no action of the audit log.
+ * Type of the event for a win above the partner's threshold. The list of significant events contains this
+ * type, although it is no action of the audit log.
  */
 export const LARGE_WIN = 'spin.large_win';
 

@@ -10,7 +10,8 @@ const BLOCK_BYTES = 16;
 export class SpinIds {
   readonly #key: Buffer;
   /**
-   * Cipher that all batches share. Blocks are encrypted one by one (ECB), so no state remains between calls.
+   * Cipher that all batches share. Blocks are encrypted one by one (ECB), so the cipher keeps no state
+   * between calls.
    */
   readonly #cipher: Cipher;
 

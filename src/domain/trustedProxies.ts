@@ -5,7 +5,10 @@
 import ipaddr from 'ipaddr.js';
 
 const HOPS_MAX = 10;
-/** Smallest network that an IPv6 client is given, in bits. The client may use any address in it. */
+/**
+ * Prefix length of the smallest network that an IPv6 client is given, in bits. The client may use any address
+ * in this network.
+ */
 const IPV6_CLIENT_BITS = 64;
 const IPV6_SITE_BITS = 48;
 

@@ -34,7 +34,8 @@ export function schemaFaults(
         faults.push({ path: `${path}/${name}`, message: 'is required' });
       }
     } else if (error.keyword === 'anyOf') {
-      // typebox reports an error for each alternative before this error. They are combined into one fault.
+      // typebox reports an error for each alternative before the error of the union. All these errors are
+      // combined into one fault.
       const isAlternative = (fault: Fault): boolean => fault.path === path;
       const alternatives = faults.filter(isAlternative).map((fault) => fault.message);
       while (faults.some(isAlternative)) faults.splice(faults.findIndex(isAlternative), 1);
@@ -86,7 +87,8 @@ function withShortLists(schema: TSchema, value: unknown): unknown {
   return short;
 }
 
-// typebox stops at 8 errors by default. The limit applies to the whole process, so it is restored afterwards.
+// typebox stops at 8 errors by default. This setting applies to the whole process, so the default is restored
+// afterwards.
 function allErrors(validator: Validator, value: unknown) {
   const { maxErrors } = Settings.Get();
   Settings.Set({ maxErrors: FAULTS_MAX });

@@ -69,7 +69,7 @@ export type NewEvent = {
     readonly data: EventData[Type];
     /** Recipient of the e-mail instead of the partner's contact. */
     readonly recipient?: string;
-    /** False if another event with the same cause sends the e-mail. */
+    /** False if the e-mail is sent for another event with the same cause. */
     readonly isEmailed?: boolean;
   };
 }[Exclude<EventType, OperatorEvent>];

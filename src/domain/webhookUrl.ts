@@ -29,7 +29,10 @@ const UNFIT_CHARACTERS = /[\s\p{Cc}\p{Cs}\\]/u;
  * 8375; ICANN's .internal).
  */
 const INTERNAL_NAMES = /(^|\.)(localhost|localdomain|local|internal|intranet|lan|home\.arpa)$/;
-/** Addresses of cloud providers' internal services within public ranges (Azure). */
+/**
+ * Addresses at which a cloud provider (Azure) offers internal services, although the addresses lie in public
+ * ranges.
+ */
 const INTERNAL_ADDRESSES = new Set(['168.63.129.16']);
 const GLOBAL_UNICAST: [ipaddr.IPv6, number] = [ipaddr.IPv6.parse('2000::'), 3];
 

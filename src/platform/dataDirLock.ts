@@ -117,8 +117,8 @@ async function holdSocket(folder: string): Promise<Release | undefined> {
 }
 
 /**
- * Returns paths for sockets in a folder. If the folder's path is too long for a socket, Linux can use a path
- * through a file handle.
+ * Returns paths for sockets in a folder. If the folder's path is too long for a socket, Linux can reach the
+ * folder through a file handle.
  */
 async function openReach(
   folder: string,

@@ -1,7 +1,7 @@
 /**
- * Detects whether a version up to 1.4.0 uses a data folder. On Linux, such a version holds a name in the
- * abstract namespace of sockets. Any user of the machine can hold such a name, so the name counts only if a
- * process of root, of this user or of the folder's owner holds it.
+ * Detects whether a process of a version up to 1.4.0 uses a data folder. On Linux, such a process holds a
+ * name in the abstract namespace of sockets. Any user of the machine can hold such a name, so the name counts
+ * only if a process of root, of this user or of the folder's owner holds it.
  */
 import { createHash } from 'node:crypto';
 import { readdir, readFile, readlink, stat } from 'node:fs/promises';
@@ -9,7 +9,7 @@ import { readdir, readFile, readlink, stat } from 'node:fs/promises';
 export async function isHeldByEarlierVersion(folder: string): Promise<boolean> {
   const inodes = await inodesOf([
     `@spindle-${createHash('sha256').update(folder).digest('hex').slice(0, 32)}`,
-    // The name is cut to sizeof(sockaddr_un.sun_path) bytes.
+    // Linux allows at most sizeof(sockaddr_un.sun_path) bytes, so the name is cut to this length.
     `@spindle-${createHash('sha512').update(folder).digest('hex')}`.slice(0, 108),
   ]);
   if (inodes.size === 0) return false;

@@ -13,7 +13,7 @@ export const FAILPOINTS = [
   'flush.committed',
   'flush.trimmed',
   'flush.marked',
-  // Steps of making a block (blocks/keeper.ts).
+  // Steps of making a block of outcomes (blocks/keeper.ts).
   'block.made',
   'block.leased',
   // Steps of writing a block's record to the public log (logWriter.ts).

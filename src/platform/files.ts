@@ -5,7 +5,8 @@ import { dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
 /**
- * Creates a folder and its parents, with access for their owner only. An existing folder keeps its rights.
+ * Creates a folder and its parents, with access for their owner only. A folder that already exists keeps its
+ * rights.
  */
 export const makePrivateFolder = async (path: string): Promise<void> =>
   void (await mkdir(path, { recursive: true, mode: 0o700 }));
@@ -20,7 +21,7 @@ export async function closeFolder(path: string): Promise<void> {
   if (uid === process.getuid?.() && (mode & 0o066) !== 0) await chmod(path, mode & 0o7700);
 }
 
-/** Opens a file that only its owner may read. An existing file with other rights gets these rights. */
+/** Opens a file that only its owner may read. If the file exists with other rights, they are changed. */
 export async function openPrivate(path: string, flags: 'w' | 'wx'): Promise<FileHandle> {
   const file = await open(path, flags, 0o600);
   try {
@@ -67,7 +68,7 @@ export async function writeDurably(
 
 /** Maximum number of attempts. An attempt fails if another process replaces the file at the same time. */
 const REPLACE_ATTEMPTS_MAX = 10;
-/** Maximum random pause for each previous attempt, in ms. */
+/** Maximum random pause before a further attempt, in ms, multiplied by the number of failed attempts. */
 const REPLACE_WAIT_MS_MAX = 50;
 
 /**
@@ -97,7 +98,7 @@ async function tryReplace(path: string, next: Parameters<typeof replaceFile>[1])
   try {
     for (const name of await readdir(dirname(path))) {
       const other = join(dirname(path), name);
-      // Versions up to 1.4.0 use the same name in all processes.
+      // Versions up to 1.4.0 give the unfinished replacement the same name in all processes.
       const isBegun = (other.startsWith(`${path}.`) && name.endsWith('.next')) || other === `${path}.tmp`;
       if (isBegun && other !== begun) await rm(other, { force: true });
     }

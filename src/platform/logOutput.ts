@@ -5,7 +5,7 @@
  */
 import { write, writeSync } from 'node:fs';
 
-/** Maximum number of bytes that wait for a reader that stalls. Lines beyond it are lost. */
+/** Maximum number of bytes that wait for a reader that stalls. Further lines are lost. */
 const WAITING_MAX = 4 * 1024 * 1024;
 const RETRY_MS = 100;
 /** Number of attempts, when the process ends, to write to a reader that stalls. */

@@ -7,7 +7,7 @@ import { SetupError } from './setupError.js';
 
 /**
  * Permission bits with which group and others may list or change a folder. The permission to pass through the
- * folder reveals nothing, and Postgres under another user may need it.
+ * folder is not included: it reveals nothing, and Postgres under another user may need it.
  */
 const OTHERS = 0o066;
 const ALL_WRITE = 0o002;

@@ -1,4 +1,4 @@
-/** Limits how many jobs run at once. The others wait for their turn. */
+/** Limits how many jobs run at once. Further jobs wait for their turn. */
 export class Semaphore {
   #free: number;
   readonly #waiting: (() => void)[] = [];

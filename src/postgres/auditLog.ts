@@ -24,8 +24,8 @@ export async function withChange<T>(
 }
 
 /**
- * Returns the change number for a transaction. Other transactions that need a number wait until this one
- * ends.
+ * Returns the change number for a transaction. Other transactions that need a change number wait until this
+ * transaction ends.
  */
 export async function nextChange(tx: Transaction): Promise<bigint> {
   await tx`SELECT pg_advisory_xact_lock(${CHANGE_LOCK})`;
@@ -35,7 +35,7 @@ export async function nextChange(tx: Transaction): Promise<bigint> {
 
 /**
  * SQL that returns whether no change is under way. In that case every assigned number is either committed or
- * never will be. It may be used once in a statement.
+ * never will be. The SQL may be used once in a statement.
  */
 export const NOBODY_CHANGES = raw(`SELECT pg_try_advisory_xact_lock_shared(${CHANGE_LOCK})`);
 

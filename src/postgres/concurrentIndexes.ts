@@ -17,19 +17,19 @@ const INDEXES: Readonly<Record<string, string>> = {
 /** Advisory lock that lets only one process create the indexes. */
 const INDEX_LOCK = 7_310_018;
 /**
- * Maximum time for creating an index, in ms. If it takes longer, for example because a transaction lasts for
- * hours, the index is left to the next start.
+ * Maximum time for creating an index, in ms. If that time passes, for example because a transaction
+ * lasts for hours, the index is left to the next start.
  */
 const MADE_WITHIN_MS = 120_000;
 
 /**
- * Creates missing indexes, and again those whose creation was interrupted. A failure is logged, and the index
- * is left to the next start.
+ * Creates missing indexes, and creates indexes again whose creation was interrupted. A failure is logged, and
+ * the index is left to the next start.
  * @param client a session that is closed afterwards
  */
 export async function makeIndexes(client: Client, log: (line: string) => void): Promise<void> {
-  // If another process has the lock, this one does not wait for it. A waiting process would hold a snapshot,
-  // and creating an index waits for all snapshots.
+  // If another process has the lock, this process does not wait for the lock. A waiting process would hold a
+  // snapshot, and creating an index waits for all snapshots.
   const { rows } = await client.query(`SELECT pg_try_advisory_lock(${INDEX_LOCK}) AS ours`);
   if (rows[0].ours !== true) return;
   await client.query(`SET statement_timeout = ${MADE_WITHIN_MS}`);

@@ -70,8 +70,8 @@ export function connectPostgres(url: string, options: PoolOptions): Sql {
     application_name: options.name,
     connectionTimeoutMillis: CONNECT_WITHIN_MS,
     query_timeout: ANSWER_WITHIN_MS,
-    // The server applies the timeout too. If a worker stops during a transaction, its row lock must not
-    // outlive its lease.
+    // The server also enforces the timeout. If a worker stops during a transaction, the transaction's row
+    // lock must not outlive the worker's lease.
     statement_timeout: ANSWER_WITHIN_MS,
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
     idleTimeoutMillis: 0,
@@ -205,8 +205,8 @@ async function transaction<T>(
     }
     const { stream } = (client as unknown as { connection: { stream: Duplex } }).connection;
     stream.cork();
-    // The cork holds back all that the callback sends before it first waits, so that all of it leaves in one
-    // write.
+    // The cork holds back all statements that the callback sends before it first waits, so that all of them
+    // leave in one write.
     const running = run(
       Object.assign(
         runOn(client, limits, (parameters) => isPrepared === true && parameters > 0),
@@ -237,8 +237,8 @@ async function* readCopy(client: PoolClient, statement: string, withinMs: number
   try {
     yield* query as AsyncIterable<Buffer>;
   } finally {
-    // The driver stops its timer in this callback. For this kind of query the driver does not call it, so it
-    // is called here.
+    // The driver stops its timer in this callback. For this kind of query the driver does not call the
+    // callback, so it is called here.
     (query as { callback?: () => void }).callback?.();
   }
 }

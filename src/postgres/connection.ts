@@ -28,7 +28,7 @@ export interface Sql extends Run {
   /** Runs writes in one transaction, on a connection of its own. Any exception rolls the transaction back. */
   begin<T>(run: (tx: Transaction) => Promise<T>, mode?: string): Promise<T>;
   /**
-   * Number of connections in the pool, number of idle ones, and number of requests that wait for a
+   * Number of connections in the pool, number of idle connections, and number of requests that wait for a
    * connection.
    */
   readonly pool: { readonly total: number; readonly idle: number; readonly waiting: number };

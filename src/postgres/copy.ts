@@ -1,5 +1,5 @@
 /**
- * Reads and writes COPY in its binary format (PostgreSQL documentation, "COPY", File Formats), without an
+ * Reads and writes the binary format of COPY (PostgreSQL documentation, "COPY", File Formats), without an
  * object for each row or field. Written rows have three fields.
  */
 import { type Connection, Query } from 'pg';
@@ -90,8 +90,8 @@ class Rest {
   }
 
   /**
-   * Returns the bytes that were kept, followed by the newly received ones, or only the latter if nothing was
-   * kept.
+   * Returns the bytes that were kept, followed by the newly received bytes. If no bytes were kept, returns
+   * only the received bytes.
    */
   with(piece: Buffer): Buffer {
     if (this.#length === 0) return piece;
@@ -157,7 +157,7 @@ export async function readRows(
 }
 
 /**
- * Yields the received pieces until `gone` rejects. In that case it does not wait for the next piece from the
+ * Yields the received pieces until `gone` rejects. After that it does not wait for another piece from the
  * source.
  */
 export async function* orGone(pieces: AsyncIterable<Buffer>, gone: Promise<never>): AsyncGenerator<Buffer> {
@@ -250,7 +250,7 @@ export class CopyIn extends Query {
       writing.endCopyFrom();
       writing.stream.uncork();
     };
-    // The driver's default response to this message would abort the COPY.
+    // By default, the driver would respond to this message by aborting the COPY.
     Object.assign(this, { submit, handleCopyInResponse: () => {} });
   }
 }

@@ -6,11 +6,11 @@ import { Semaphore } from '../platform/semaphore.js';
 import type { Run, Sql, Transaction } from './connection.js';
 
 /**
- * Limits how long each further statement of the transaction waits for a lock. @throws Error if no time is
- * left
+ * Limits how long each further statement of the transaction waits for a lock. @throws Error if the time that
+ * the caller may wait has run out
  */
 export async function boundLocks(tx: Transaction, leftMs: number): Promise<void> {
-  // With less than 1 ms, `lock_timeout` would be 0, which means no limit.
+  // Less than 1 ms would make `lock_timeout` 0, which means no limit.
   if (leftMs < 1) throw new Error('No time is left to wait for locks');
   await tx`SELECT set_config('lock_timeout', ${String(Math.floor(leftMs))}, true)`;
 }

@@ -110,8 +110,8 @@ async function withSession<T>(
 ): Promise<T> {
   const client = new Client({
     ...postgresOptionsOf(url),
-    // The timeout is set when the connection is made, because the role's own timeouts may be too short for
-    // the first statement.
+    // The timeout is set when the connection is made, because the timeouts configured for the database role
+    // may be too short for the first statement.
     statement_timeout: SETTINGS_WITHIN_MS,
     idle_in_transaction_session_timeout: SETTINGS_WITHIN_MS,
   });

@@ -20,8 +20,8 @@ import type { Sql, Transaction } from './connection.js';
 import { arrayOf } from './statements.js';
 
 /**
- * Maximum number of attempts for a delivery. They are counted anew each time that the delivery is sent again
- * by request (docs/contract.md §13.2).
+ * Maximum number of attempts for a delivery. The attempts are counted anew each time that the delivery is
+ * sent again by request (docs/contract.md §13.2).
  */
 export const ATTEMPTS_MAX = 5;
 
@@ -76,8 +76,8 @@ export async function recordEvents(tx: Transaction, events: readonly NewEvent[])
       deliveries.push({ id: newId('dlv_', nowMs), event: id, webhook: null, recipient });
   }
   if (records.length === 0) return 0;
-  // When its transaction commits, each event takes its position in the feed of its partner. The fixed order
-  // of partners avoids deadlocks between transactions.
+  // Each event takes its position in the feed of its partner when the transaction that records it commits.
+  // The fixed order of partners avoids deadlocks between transactions.
   records.sort((one, other) => one.partner - other.partner);
   await tx`
     INSERT INTO events (event_id, partner_id, event, body, created_at)
@@ -109,7 +109,7 @@ export async function recordOperatorEmail<Type extends OperatorEvent>(
     VALUES (${newId('dlv_', now.getTime())}, NULL, ${recipient}, ${id}, ${ATTEMPTS_MAX}, ${now})`;
 }
 
-/** Reads the e-mail addresses for these events, by partner. */
+/** Reads the e-mail addresses to which these events are sent, by partner. */
 async function contactsOf(
   tx: Transaction,
   events: readonly NewEvent[],

@@ -1,7 +1,7 @@
 /**
  * Determines whether a server keeps the data that it has committed. Each session sets `synchronous_commit`
- * itself (sessionSettings.ts), unless a pooler shares it. `fsync` and `full_page_writes` belong to the server
- * and may change while it runs (postgresDurabilityWatch.ts).
+ * itself (sessionSettings.ts), unless a pooler shares the session. `fsync` and `full_page_writes` belong to
+ * the server and may change while it runs (postgresDurabilityWatch.ts).
  */
 
 const WEAK_COMMITS = ['off', 'local'];
@@ -41,14 +41,14 @@ export class PostgresDurability {
     this.#onChanged = onChanged;
   }
 
-  /** Settings that were read last. They still count while the server does not respond. */
+  /** Durability settings that were read last. They still count while the server does not respond. */
   get volatile(): readonly string[] {
     return this.#volatile;
   }
 
   /**
    * Stores the settings that a new connection has read. If the server was restarted with other settings, this
-   * is noticed before anything is written to it.
+   * process notices it before anything is written to the server.
    */
   note(settings: DurableSettings): void {
     const found = volatileOf(settings);

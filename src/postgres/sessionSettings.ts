@@ -21,7 +21,7 @@ const SETTINGS: Readonly<Record<string, string>> = {
   default_transaction_isolation: 'read committed',
   default_transaction_read_only: 'off',
   default_transaction_deferrable: 'off',
-  // Timeouts that could end operations which this service limits itself.
+  // Timeouts that could end operations whose duration this service already limits.
   lock_timeout: '0',
   idle_session_timeout: '0',
   transaction_timeout: '0',
@@ -70,8 +70,8 @@ export interface FoundSettings extends DurableSettings {
 export const SESSION_SQL = `${settingsSql(`set_config('synchronous_commit', ${ownCommit}, false)`)}, (${setSql(false)}) AS different`;
 
 /**
- * SQL that only checks the settings. Setting them would be useless, because the next statement may run in
- * another session of the pooler.
+ * SQL that checks the settings without setting them. Setting them would be useless, because the next
+ * statement may run in another session of the pooler.
  */
 export const POOLED_SQL = `${settingsSql("current_setting('synchronous_commit')")}, (SELECT count(*) ${DIFFERENT}) AS different`;
 

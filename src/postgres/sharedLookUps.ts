@@ -7,8 +7,8 @@
 /** Maximum number of ids in one statement. A CSV export, for example, reads 500 spins at a time. */
 const IDS_MAX = 512;
 /**
- * Maximum number of statements under way. More than one is allowed, so that the server executes one while the
- * next is being built.
+ * Maximum number of statements under way. More than one statement is allowed, so that the server executes one
+ * while the next is being built.
  */
 const STATEMENTS_MAX = 2;
 

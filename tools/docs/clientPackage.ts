@@ -1,4 +1,7 @@
-/** Packs the client, with its dependencies, as an npm package. The same sources give the same bytes. */
+/**
+ * Packs the partner API client, with its dependencies, as an npm package. The same sources give the same
+ * bytes.
+ */
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

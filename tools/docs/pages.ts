@@ -13,7 +13,7 @@ export interface PageSource {
 const group = (name: string, pages: readonly [slug: string, title: string, file: string][]): PageSource[] =>
   pages.map(([slug, title, file]) => ({ slug, title, file, group: name }));
 
-/** The pages in the order of the navigation. A source file that does not exist gives no page. */
+/** The pages in the order of the navigation. A page whose source file does not exist is left out. */
 export const PAGES: readonly PageSource[] = [
   ...group('Start', [
     ['', 'Overview', 'docs/README.md'],

@@ -1,4 +1,7 @@
-/** Schemas and operations of the audit log, which records what operators and the system did. */
+/**
+ * Schemas and operations of the audit log, which records the actions of operators and the events of the
+ * system.
+ */
 import { Type } from '#typebox';
 import { AuditEntry, AuditQuery } from '../../domain/auditEntry.js';
 import { ERRORS } from '../../domain/errors.js';

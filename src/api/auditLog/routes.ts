@@ -1,4 +1,7 @@
-/** Handlers of the audit log, which records what operators and the system did (docs/operations.md). */
+/**
+ * Handlers of the audit log, which records the actions of operators and the events of the system
+ * (docs/operations.md).
+ */
 import { type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
 import * as contract from './contract.js';

@@ -49,7 +49,7 @@ export const partnerClient = (address: string, apiKey: string): PartnerClient =>
   partnerApi({ baseUrl: address, apiKey, timeoutMs: TIMEOUT_MS, fetch: sendRaw, ...raw });
 
 /**
- * Creates a client of the operator API. Calls resolve and throw as those of {@link partnerClient}.
+ * Creates a client of the operator API. Calls resolve and throw like the calls of {@link partnerClient}.
  *
  * @param apiKey the operator's key
  * @param readsAgain true: repeats a read that the service refuses temporarily (503)

@@ -163,7 +163,7 @@ const EVENT = {
 };
 
 /**
- * Members that all operations on the communal progressive of a game share.
+ * Properties that the descriptions of all operations on a game's communal progressive share.
  *
  * @param rest remainder of the path after `/games/{id}/communal`
  */

@@ -109,7 +109,7 @@ function headersOf(endpoint: Endpoint, status: number): Record<string, object> {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
-/** @param examples member `example` or `examples` of the OpenAPI Media Type Object */
+/** @param examples property `example` or `examples` of the OpenAPI Media Type Object */
 const json = (schema: object, examples: object) => ({ 'application/json': { schema, ...examples } });
 const NAME_OF_ERROR = new Map<ErrorEntry, string>(
   Object.entries(ERRORS).map(([name, entry]) => [entry, name]),

@@ -13,8 +13,8 @@ const shown = ({ isOn, reason, actor, changedAt }: DealingSwitch) => ({
 });
 
 /**
- * Creates the events about changed game statuses. The change is in force even if this fails; a worker creates
- * the missing events later.
+ * Creates the events about changed game statuses. The change is in force even if creating the events fails; a
+ * worker creates missing events later.
  */
 export async function notifyGames({ store, webhooks }: Services): Promise<void> {
   const deliveries = await store.dealingSwitches.notifyGameStatuses().catch(() => 0);

@@ -75,7 +75,8 @@ export class ParSheets {
    */
   async store(partnerId: number, sheet: ParSheet): Promise<ParSheetSummary | undefined> {
     return this.#sql.begin(async (tx) => {
-      // The lock on the partner's row serializes its uploads, so that the count of active sheets stays exact.
+      // The lock on the partner's row makes uploads of the partner run one at a time, so that the count of
+      // active sheets stays exact.
       const [cap] = await tx<{ max: number }[]>`
         SELECT max_par_sheets AS max FROM partners WHERE partner_id = ${partnerId} FOR NO KEY UPDATE`;
       const [row] = await tx<SummaryRow[]>`

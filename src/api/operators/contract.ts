@@ -61,7 +61,7 @@ const OPERATOR = {
   revokedAt: null,
 };
 
-// Example text only: nobody has this key or token.
+// Example text only: no operator has this key or token.
 const API_KEY = `kso_${'A'.repeat(43)}`;
 
 const SESSION = {

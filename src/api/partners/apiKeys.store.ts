@@ -71,7 +71,7 @@ export class ApiKeys {
     return rows.map(fromRow);
   }
 
-  /** Revokes a key. Revoking it again changes nothing. */
+  /** Revokes a key. Revoking a revoked key changes nothing. */
   async revoke(
     actor: string,
     partnerId: number,

@@ -348,7 +348,7 @@ export const issueKey = endpoint(
     description:
       'Returns the key. It is shown only once, because the service stores only its SHA-256 and `prefix`.',
     request: { name: 'back end', expiresAt: '2027-12-31T00:00:00.000Z' },
-    // Example text only: nobody has this key.
+    // Example text only: no partner has this key.
     response: { ...KEY, apiKey: `ks_${'A'.repeat(43)}` },
   },
 );

@@ -12,7 +12,9 @@ export interface RecalledShare {
   readonly tierName: string;
   /** True if the player's own spin triggered the event of the communal progressive. */
   readonly isTrigger: boolean;
-  /** Entry id of the spin that notified the player of the share; null until a spin has done so. */
+  /**
+   * Entry id of the spin that notified the player of the share; null if no spin has notified the player yet.
+   */
   readonly notifiedBy: bigint | null;
 }
 

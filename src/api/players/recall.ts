@@ -18,7 +18,7 @@ import * as contract from './contract.js';
 import type { RecalledShare } from './recall.store.js';
 
 /**
- * Limits of a recall: ledger entries of one read, and reads of one request. A game has few entries, but many
+ * Limits of a recall: ledger entries per read, and reads per request. A game has few entries, but many
  * adjustments may lie between two games.
  */
 const WALK_ENTRIES = 128;

@@ -47,8 +47,8 @@ async function spinProof(services: Services, spinId: string, partnerId?: number)
   const meant = spinIds.decode(spinId);
   const isOwn = meant !== undefined && (partnerId === undefined || meant.partnerId === partnerId);
   if (!isOwn) throw new ApiError(ERRORS.notFound);
-  // An answered entry is committed soon. If an entry is not committed within this time, no client has got a
-  // response with it.
+  // If a response contains an entry, the entry is committed soon. So if an entry is not committed within this
+  // time, no client has got a response that contains it.
   await booked(services.cells, meant.entryId).catch(() => undefined);
   const entry = await store.ledgerEntries.find(meant.entryId);
   if (entry === undefined && (await isDropped(store.ledgerDays, meant.entryId))) throw unproven('ARCHIVED');

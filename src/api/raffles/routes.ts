@@ -42,7 +42,8 @@ function revealer({ store }: Services) {
   return (gameId: number) => {
     const known = kept.get(gameId);
     const reveal = known ?? turns.run(() => read(gameId));
-    // The reveal is moved to the end of the cache, so that the first entry is the least recently used.
+    // The reveal is moved to the end of the cache, so that the first reveal in the cache is the least
+    // recently used.
     kept.delete(gameId);
     kept.set(gameId, reveal);
     if (known === undefined) reveal.catch(() => kept.delete(gameId));

@@ -1,4 +1,4 @@
-/** Schemas and operations of the return to player: its assessment and its reviews. */
+/** Schemas and operations of the return to player of games: its assessment and its reviews. */
 import { Type } from '#typebox';
 import { ERRORS } from '../../domain/errors.js';
 import { RTP_STATES, RTP_WINDOWS } from '../../domain/rtp.js';

@@ -17,7 +17,7 @@ async function playersCalled({ store, cells }: Services, text: string) {
   const playerId = text.slice(slash + 1);
   if (playerId === '') return [];
   const asked = await store.searchReads.partnersToAsk(slug);
-  // If a cell is unavailable, only its own players are missing from the result.
+  // If a cell is unavailable, only the players of that cell are missing from the result.
   const found = await Promise.all(
     asked.map(async (partnerId) => {
       const player = await cells.reads.player(partnerId, playerId).catch(() => undefined);

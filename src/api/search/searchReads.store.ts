@@ -1,4 +1,4 @@
-/** Searches names, numbers and key prefixes of all partners. Every result is bounded. */
+/** Searches the names, numbers and key prefixes of all partners. The number of results is bounded. */
 
 import type { Static } from '#typebox';
 import { soughtPrefix } from '../../domain/apiKey.js';

@@ -28,7 +28,7 @@ export interface AccessServices extends OperatorServices {
   /**
    * Called when authentication fails because of a defect or an unavailable store.
    *
-   * @param entry error that the client receives
+   * @param entry error of the error catalog that the client receives
    */
   onError(exchange: Exchange, error: unknown, entry: ErrorEntry): void;
 }
@@ -146,8 +146,8 @@ export class Access {
   }
 
   /**
-   * Answers a failed authentication, with the rate limit window of the client. Answers KS-4293 past the
-   * limit.
+   * Answers a failed authentication, and reports the client's rate limit window in the answer. Beyond the
+   * limit, the answer is KS-4293.
    */
   #refuse(
     exchange: Exchange,
@@ -168,15 +168,15 @@ export class Access {
         else this.#replies.error(exchange, entry, window, options);
       },
       (error: unknown) => {
-        // The store that counts failures is unavailable. The request is still refused, because the key is
-        // wrong.
+        // The store that counts failed authentications is unavailable. The request is still refused, because
+        // the key is wrong.
         this.#services.onError(exchange, error, entry);
         this.#replies.error(exchange, entry, this.#ownWindow(), options);
       },
     );
   }
 
-  /** Handles a defect in the code that runs after authentication. */
+  /** Handles an exception in the code that runs after authentication, which is a defect of the service. */
   #defect(exchange: Exchange, error: unknown): void {
     this.#services.onError(exchange, error, ERRORS.internal);
     this.#replies.error(exchange, ERRORS.internal, this.#ownWindow());

@@ -17,7 +17,7 @@ export interface Window {
 export const JSON_TYPE = 'application/json';
 export const WINDOW_SECONDS = 60;
 
-/** Returns the seconds from `nowMs` to the end of its window, at least 1. */
+/** Returns the seconds from `nowMs` to the end of the rate limit window that contains it, at least 1. */
 export const windowSecondsLeft = (nowMs: number): number =>
   WINDOW_SECONDS - (Math.floor(nowMs / 1000) % WINDOW_SECONDS);
 
@@ -134,7 +134,7 @@ class WindowedHead {
 const ID_AT = JSON_TYPE.length + REQUEST_ID.length;
 const ZERO = 0x30;
 
-/** Maximum number of limits with cached header lines. Each partner can have its own limits. */
+/** Maximum number of rate limits with cached header lines. Each partner can have its own limits. */
 const LIMITS_MAX = 256;
 
 /** Caches the header lines of answers with a window, by limit. */

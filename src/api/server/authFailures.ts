@@ -19,8 +19,8 @@ const PROMPT_FAILURES = 3;
 const FIRST_DELAY_MS = 50;
 const DELAY_MAX_MS = 2000;
 /**
- * Maximum number of delayed answers at a time, for one client and in total. A request beyond these limits is
- * refused at once instead of delayed.
+ * Maximum number of answers that are delayed at the same time, for one client and in total. A request beyond
+ * these limits is refused at once instead of after a delay.
  */
 const DELAYED_OF_CLIENT_MAX = 16;
 const DELAYED_MAX = 1024;
@@ -39,7 +39,7 @@ export interface AuthFailure {
 export class AuthFailures {
   readonly #countInStore: CountFailure;
   readonly #limit: number;
-  /** Failures of clients over the limit, with the time of their latest window. */
+  /** Number of failures of each client over the limit, with the time of the client's newest window. */
   readonly #over = new Map<string, { count: number; timeMs: number; seenMs: number }>();
   readonly #clients: ClientCounts;
   readonly #delayedOf = new Map<string, number>();
@@ -70,8 +70,8 @@ export class AuthFailures {
   }
 
   /**
-   * Counts a failure of a client that is still over the limit, without the store. Returns undefined for other
-   * clients.
+   * Counts a failure of a client that is still over the limit, without a call to the store. Returns undefined
+   * for other clients.
    */
   #countHere(client: string): { count: number; timeMs: number } | undefined {
     const over = this.#over.get(client);

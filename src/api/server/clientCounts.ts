@@ -139,7 +139,7 @@ function networkOf(name: string, width: number): string | undefined {
   return IPV4_WIDTHS.includes(width) && IPV4.test(address) ? ipv4Network(address, width) : undefined;
 }
 
-/** @param address all four bytes of an address, or only the bytes of its network */
+/** @param address all four bytes of an IPv4 address, or only the bytes of its network */
 const ipv4Network = (address: string, width: number): string =>
   `${address
     .split('.')

@@ -18,7 +18,7 @@ export interface ConnectionLimits {
   isProxy(address: string): boolean;
 }
 
-/** Reasons why the server closes a connection early. */
+/** Reasons for which the server closes a connection early. */
 export const CONNECTION_REFUSALS = ['total', 'address', 'pipeline', 'unread'] as const;
 export type ConnectionRefusal = (typeof CONNECTION_REFUSALS)[number];
 
@@ -58,7 +58,7 @@ export class Connections {
     return this.#open;
   }
 
-  /** True if enough connections are open that one address could exceed its limit. */
+  /** True if so many connections are open that one address could exceed its limit. */
   get mayExceedAddress(): boolean {
     return this.#open > this.limits.perAddress;
   }

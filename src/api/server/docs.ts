@@ -74,7 +74,7 @@ function readPages({ base }: Site, folder: string): ReadonlyMap<string, File> {
       statSync(join(folder, name)).isFile(),
     );
   } catch {
-    // The pages have not been built. The service works without them.
+    // The build has not created the pages. The service works without them.
   }
   for (const name of names) {
     const type = TYPES[extname(name)];

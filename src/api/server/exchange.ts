@@ -69,7 +69,7 @@ export interface RequestHead {
 
 /** The part of a request that has not arrived yet (incomingBody.ts). */
 export interface Incoming {
-  /** True if the request has arrived completely, or if no more of it will be read. */
+  /** True if the request has arrived completely, or if nothing more of the request will be read. */
   readonly isReceived: boolean;
   /**
    * Keeps the body.
@@ -110,8 +110,8 @@ export class Exchange {
   /** True if the body stays valid until the request is answered. */
   isBodyKept = false;
   /**
-   * True if the body was discarded because the process, or its partner, already buffers as many bytes as
-   * allowed.
+   * True if the body was discarded because the buffers of the process, or of the request's partner, already
+   * hold as many bytes as allowed.
    */
   lacksRoom = false;
   /** Partner that owns the key of the request. Undefined until the key is authenticated. */

@@ -1,7 +1,7 @@
 /**
- * Receives the body of a request. The key is checked when the head arrives. Body chunks that arrive before or
- * after that go into one buffer of the route's limit, regardless of their number. A body that arrives as a
- * single chunk, as most do, is not copied.
+ * Receives the body of a request. The key is checked when the head arrives. All body chunks, whether they
+ * arrive before or after that check, are copied into one buffer, whose size is the route's limit. Only a body
+ * that arrives as a single chunk, as most do, is not copied.
  *
  *   asked ──(the handler takes the body)──> kept ──(complete)────────────────────────────> received
  *     └──(refused, over the limit, no room)──> discarded ──(ended, or time limit passed)──> received, or cut
@@ -54,7 +54,7 @@ export class BodyMemory {
 }
 
 export class IncomingBody implements Incoming {
-  /** True if the request has arrived completely, or if no more of it will be read. */
+  /** True if the request has arrived completely, or if nothing more of the request will be read. */
   isReceived = false;
   /**
    * Sends `100 Continue` to a client that waits for it before sending the body. Undefined if the client does
@@ -103,8 +103,8 @@ export class IncomingBody implements Incoming {
   }
 
   /**
-   * Counts a chunk as soon as it is read. Cuts the connection if too many chunks have arrived that no handler
-   * has taken.
+   * Counts a chunk as soon as it is read. Cuts the connection if too many chunks have arrived before a
+   * handler took the body.
    *
    * @returns false if nothing more of the connection may be processed
    */

@@ -9,10 +9,14 @@ import type { Connections } from './connections.js';
 const TABLES = ['/proc/self/net/tcp', '/proc/self/net/tcp6'];
 const COUNT_EVERY_MS = 1000;
 const ESTABLISHED = '01';
-/** Lines of a kernel table that are read in one turn of the event loop. They take about a millisecond. */
+/**
+ * Number of lines of a kernel table that are read in one turn of the event loop. Reading them takes about a
+ * millisecond.
+ */
 const LINES_PER_TURN = 1000;
 /**
- * Maximum number of networks whose new connections are counted here. Beyond that, the kernel's table is read.
+ * Maximum number of networks whose new connections are counted in this process. If there are more networks,
+ * the kernel's table is read.
  */
 const NETWORKS_MAX = 10_000;
 

@@ -38,6 +38,6 @@ export class KeyUse extends PeriodicService {
     }
   }
 
-  /** After a failed write, the counts are written in the next turn. */
+  /** After a failed write, the counts are written by the next periodic write. */
   protected onTurnFailed(): void {}
 }

@@ -5,8 +5,8 @@ import { siteNetwork } from '../../domain/trustedProxies.js';
 import type { ConnectionRefusal, Connections } from './connections.js';
 
 /**
- * Maximum number of requests on a connection without a complete answer, because Node keeps reading requests
- * while it answers.
+ * Maximum number of requests on a connection without a complete answer. The limit is needed because Node
+ * keeps reading requests while it answers.
  */
 const REQUESTS_MAX = 16;
 /** Maximum bytes of answers that wait to be read, on one connection, for one client and in total. */
@@ -78,7 +78,8 @@ export class NodeConnection {
   }
 
   /**
-   * Stops reading, answers the requests that came before, then sends this status and closes the connection.
+   * Stops reading from the connection, answers the requests that arrived before, then sends this status and
+   * closes the connection.
    */
   refuse(status: number): void {
     if (this.#refusal !== undefined) return;
@@ -138,8 +139,8 @@ export class NodeConnection {
   }
 
   /**
-   * Called after an answer was written. If the operating system did not accept the whole answer, the reader
-   * must continue within a time limit.
+   * Called after an answer was written. If the operating system did not accept the whole answer, the client
+   * must continue to read within a time limit.
    */
   written(): void {
     if (this.#socket.writableLength > 0) this.#socket.setTimeout(STALLED_MS);

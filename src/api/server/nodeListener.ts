@@ -88,7 +88,7 @@ export class NodeListener implements HttpListener {
           ),
         );
       this.#server.once('error', onError);
-      // Node 20 ignores reusePort, so a single process has the port there.
+      // Node 20 ignores the option reusePort, so on Node 20 only one process can listen on the port.
       this.#server.listen({ host, port, reusePort: true }, () => {
         this.#server.off('error', onError);
         this.#server.on('error', () => {});
@@ -194,7 +194,8 @@ export class NodeListener implements HttpListener {
     request.push = (piece: Buffer | null): boolean =>
       (piece === null || incoming.admits(piece.length)) && push(piece);
     request.on('data', (piece: Buffer) => {
-      // The end event follows in the same turn of the event loop, so the chunk is still valid then.
+      // The end event of the request follows in the same turn of the event loop, so the chunk is still valid
+      // then.
       if (piece.length === length) whole = piece;
       else add(piece, false);
     });

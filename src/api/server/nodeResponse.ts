@@ -83,7 +83,10 @@ export class NodeResponse implements RawResponse {
     cut(this.#request.socket);
   }
 
-  /** Does nothing. Body data is discarded while the answer is made and for a short time after that. */
+  /**
+   * Does nothing, because body data is already discarded while the answer is made and for a short time after
+   * that.
+   */
   pause(): void {}
 
   getRemoteAddressAsText(): ArrayBuffer {

@@ -14,7 +14,9 @@ export interface OperatorServices {
   operatorByHash(hash: string): OperatorKey | undefined;
   /** Reads the changes of the catalog. Rejects if keys cannot be checked. */
   refresh(): Promise<void>;
-  /** Returns true if a key may have been revoked without this process having learned of it. */
+  /**
+   * Returns true if a key may have been revoked and this process may not have learned of the revocation yet.
+   */
   isBehind(): boolean;
   readonly sessionTokens: Pick<SessionTokens, 'isOwn'>;
   /**
@@ -41,7 +43,7 @@ export interface Caller {
 export interface Refusals {
   /** Counts a failed authentication and answers it. */
   wrong(exchange: Exchange, entry: ErrorEntry, client: string, message?: string): void;
-  /** Handles a defect in the code that runs after authentication. */
+  /** Handles an exception in the code that runs after authentication, which is a defect of the service. */
   defect(exchange: Exchange, error: unknown): void;
   /** Answers a request whose key cannot be checked because the store is unavailable. */
   uncheckable(exchange: Exchange, error: unknown): void;

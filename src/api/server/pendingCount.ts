@@ -19,7 +19,10 @@ export class PendingCount implements CountCommand {
   readonly #replies: Replies;
   readonly #then: ApiError | ((window: Window) => void);
 
-  /** @param then answer after counting: an error, or a function that gets the window */
+  /**
+   * @param then what follows the counting: an error with which the request is answered, or a function that
+   * gets the window
+   */
   constructor(
     exchange: Exchange,
     partner: Partner,

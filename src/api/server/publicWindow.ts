@@ -9,8 +9,8 @@ import type { Exchange } from './exchange.js';
 import type { Replies } from './reply.js';
 
 /**
- * Maximum number of requests for pages from one address per window: 20 times the number that reading every
- * page takes.
+ * Maximum number of requests for pages from one address per window: 20 times the number of requests that
+ * reading every page needs.
  */
 const PAGES_MAX = 600;
 /** Maximum number of requests for OpenAPI documents from one address per window. */

@@ -46,7 +46,7 @@ export function readRequest(
   return { params, query, body, text, isSecure: exchange.head.requestOrigin.startsWith('https:') };
 }
 
-/** Placeholder for the player in the path, used if the query names the player. */
+/** Placeholder for the player in the path, used if the query gives the player id. */
 const IN_QUERY = '_';
 const PLAYER = { playerId: { type: 'string' } };
 

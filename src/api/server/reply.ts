@@ -5,8 +5,8 @@ import { headerLines, JSON_TYPE, type Window, WindowedHeads, windowSecondsLeft }
 import type { Exchange, RawResponse } from './exchange.js';
 
 /**
- * Value of `Retry-After` if no rate limit window determines it, in seconds. Stores usually recover within
- * seconds.
+ * Value of `Retry-After`, in seconds, if no rate limit window determines the wait. Stores usually recover
+ * within seconds.
  */
 const RETRY_AFTER_SECONDS = 2;
 /** Time after which a client that reads nothing of a long answer is disconnected, in ms. */
@@ -58,7 +58,7 @@ export class Replies {
     this.#observe = observe;
   }
 
-  /** From now on each answer closes its connection. */
+  /** From this call on, each answer closes its connection. */
   closeConnections(): void {
     this.#closing = true;
   }
@@ -82,8 +82,8 @@ export class Replies {
     if (exchange.ended) return;
     const { incoming } = exchange;
     if (incoming !== undefined && !incoming.isReceived) {
-      // The answer waits until the request has arrived completely. If the connection were closed behind an
-      // earlier answer, the client could lose that answer.
+      // The answer waits until the request has arrived completely. If the answer were sent earlier and the
+      // connection then closed, the client could lose the answer.
       incoming.passOver(() => this.json(exchange, status, body, window, headers, errorCode, contentType));
       return;
     }

@@ -75,8 +75,8 @@ export function serve(route: Route, access: Access, replies: Replies, services: 
   };
 
   return (exchange) => {
-    // The body is read only after the key was accepted and the window has room, so that refused requests cost
-    // little.
+    // The body is read only after the key was accepted and the rate limit window has room, so that refused
+    // requests cost little.
     if (route.scope === 'operator') {
       access.operator(exchange, roleFor(route), (operator) =>
         exchange.takeBody(

@@ -83,8 +83,8 @@ export class ServedVersion {
   }
 
   /**
-   * Adds numbers of uses that could not be written to the current numbers again. There is one number for each
-   * key, however long the database is unavailable.
+   * Adds numbers of uses that could not be written back to the current numbers. Each key has a single number,
+   * so memory stays bounded however long the database is unavailable.
    */
   putBack(uses: readonly NewKeyUse[]): void {
     for (const { keyId, version, requests, lastUsedAt } of uses) {

@@ -85,7 +85,7 @@ export interface ProcessServices {
    * serve requests; it is empty if nothing is.
    */
   readiness(): Promise<{ readonly status: number; readonly body: string }>;
-  /** @param entry error that the client receives */
+  /** @param entry error of the error catalog that the client receives */
   onFault(exchange: Exchange, operation: string, error: unknown, entry: ErrorEntry): void;
   /** Returns whether the error means that a store does not answer, and is not a defect of this program. */
   isStoreAway(error: unknown): boolean;

@@ -24,8 +24,8 @@ import {
 } from './listener.js';
 
 /**
- * Maximum HEAD requests of a client per second; past it, the connection is closed. Answers to HEAD have no
- * body, so no pending write reveals that the client does not read them.
+ * Maximum number of HEAD requests of a client per second. If a client sends more, its connection is closed.
+ * Answers to HEAD have no body, so no pending write reveals that the client does not read them.
  */
 const HEADS_PER_SECOND = 100;
 /**
@@ -128,7 +128,7 @@ export class UwsListener implements HttpListener {
       isExact ? route.pattern : request.getUrl(),
       route.hasQuery ? (request.getQuery() ?? '') : '',
     );
-    // The request is ambiguous, and the only safe reaction is to close the connection.
+    // The length of the request is ambiguous, and the only safe reaction is to close the connection.
     if (head === undefined) {
       raw.close();
       return;

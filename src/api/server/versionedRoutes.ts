@@ -1,6 +1,6 @@
 /**
- * Serves routes under an API version. Each answer announces the end of the version, and after that end all
- * requests are refused.
+ * Serves routes under an API version. Each answer announces the end of the version. After the end of the
+ * version, all requests are refused.
  */
 import { ERRORS } from '../../domain/errors.js';
 import type { Handle, ServerRoute } from './listener.js';

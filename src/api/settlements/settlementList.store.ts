@@ -3,7 +3,7 @@ import type { ReportStatus } from '../../domain/settlement.js';
 import type { Sql } from '../../postgres/connection.js';
 import { raw, safe } from '../../postgres/statements.js';
 
-/** Highest count that a list of reports contains. Counting stops at this number. */
+/** Highest count that a list of reports returns. Counting stops at this number. */
 const COUNTED_MAX = 10_000;
 
 export interface ListedReport {

@@ -5,7 +5,7 @@ import type { Refusal } from '../../engine/cells/scriptRefusals.js';
 
 export const REFUSALS: Readonly<Record<Refusal, ErrorEntry>> = {
   conflict: ERRORS.requestIdReused,
-  // Only a fallback: whoever sends a command marked as denied already has the error for the response.
+  // Only a fallback: the sender of a command that is marked as denied already has the error for the response.
   denied: ERRORS.spinFailed,
   insufficientBalance: ERRORS.insufficientBalance,
   fundingUnavailable: ERRORS.fundingUnavailable,

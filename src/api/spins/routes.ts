@@ -75,7 +75,8 @@ function wantedOf(services: Services, { partner, query }: Request): Wanted {
 }
 
 /**
- * Restricts the range to days that the ledger still has. For dropped days it has only totals, not entries.
+ * Restricts the range to days that the ledger still has. Of dropped days the ledger has only totals, not
+ * entries.
  */
 async function keptOf({ store }: Services, wanted: Wanted): Promise<Wanted> {
   const keptFrom = await store.ledgerDays.keptFrom();
@@ -117,8 +118,8 @@ async function pageOf(services: Services, wanted: Wanted, limit: number): Promis
   const { reads } = services.cells;
   if (wanted.playerId !== undefined) return ofPlayer(services, wanted, wanted.playerId, limit);
   const { cell } = wanted.partner;
-  // The outbox is read before the ledger. An entry that is committed between the two reads leaves the outbox,
-  // so in the opposite order it would be missed in both.
+  // The outbox is read before the ledger. An entry that is committed between the two reads leaves the outbox.
+  // If the ledger were read first, both reads would miss this entry.
   const before = await reads.newestInOutbox(cell);
   const found = await store.spinHistory.spinsByTime(wanted, limit);
   if (found.nextId !== undefined) return found;
@@ -153,8 +154,8 @@ class Exports {
           const page = await pageOf(services, range, CSV_ROWS);
           return [page, head + (await csvOf(services, partner, page.entries, csvText))] as const;
         });
-        // The check follows the read of the rows, because a day that is dropped during the read would
-        // otherwise be missing without notice.
+        // Dropped days are checked after the rows are read. Otherwise the rows of a day that is dropped
+        // during the read would be missing without notice.
         if ((await keptOf(services, range)).fromId > fromId)
           throw new Error('a day of the ledger was dropped while its spins were exported as CSV');
         head = '';

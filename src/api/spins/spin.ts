@@ -75,7 +75,7 @@ export class SpinEndpoint {
   ): void {
     const game = found !== undefined && found.partnerId === partner.partnerId ? found : undefined;
     const isRounds = game?.table !== undefined;
-    // The requestId may be bound to a spin of exactly this game, which cannot be looked up now.
+    // The requestId may be bound to a spin of exactly this game, but the game cannot be looked up now.
     const isUnsure = ifUnknown === ERRORS.unavailable;
     // A requestId that is bound to a round is never valid for a spin.
     const isWager =
@@ -126,7 +126,7 @@ const faultsOf = (entry: ErrorEntry, game: Game | undefined): readonly Fault[] |
  * to 15 digits, so the text of the body is compared only if it has a longer number.
  */
 export function isExactly(micros: number, wagerUsd: number, text: string | undefined): boolean {
-  // The nearest double of the decimal, which JSON.parse returns for every notation of it.
+  // The nearest double of the decimal. JSON.parse returns this double for every notation of the decimal.
   if (wagerUsd !== micros / 1_000_000) return false;
   if (text === undefined || !/[\d.]{16}/.test(text)) return true;
   const written = memberText(text, 'wagerUsd');
@@ -195,8 +195,8 @@ class PendingSpin implements SpinCommand {
   }
 
   /**
-   * Evaluated when the batch is written, because the spin may have waited since its checks, or the process
-   * may have been paused.
+   * Evaluated when the batch is written, because after the first checks the spin may have waited, or the
+   * process may have been paused.
    */
   get isDenied(): boolean {
     this.#denial = this.#denialNow();
@@ -238,8 +238,8 @@ class PendingSpin implements SpinCommand {
         this.#askLedger(result, window);
         return;
       case 'raffleClosed':
-        // KS-4218 is final, so it is sent only after all tickets are committed. A rebuild would sell a ticket
-        // again that is not committed.
+        // KS-4218 is a final error, so it is sent only after all tickets are committed. A rebuild would sell
+        // an uncommitted ticket again.
         this.#services.spinRules.isSoldOut(this.game!).then((isSoldOut) => {
           const entry = isSoldOut ? ERRORS.raffleClosed : ERRORS.unavailable;
           this.#replies.error(this.#exchange, entry, window);
@@ -268,8 +268,8 @@ class PendingSpin implements SpinCommand {
   }
 
   /**
-   * Submits the spin to the partner's new cell. The old cell refused it without any effect, because the
-   * partner moves.
+   * Submits the spin to the partner's new cell. The partner is being moved, so the old cell refused the spin
+   * without any effect.
    */
   #follow(): void {
     const services = this.#services;

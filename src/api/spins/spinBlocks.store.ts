@@ -14,7 +14,7 @@ export class SpinBlocks {
   }
 
   /**
-   * Returns the sealed block that contains an outcome of a game. Returns undefined if the block has been
+   * Returns the sealed block that contains an outcome of a game. Returns undefined if that block has been
    * deleted.
    */
   async find(gameId: number, outcomeIndex: number): Promise<BlockRow | undefined> {

@@ -125,8 +125,8 @@ async function openShares(
       SELECT entry_id FROM communal_shares
       WHERE partner_id = ${partnerId} AND player_id = ${playerId} AND entry_id > ${droppedTo} AND entry_id <= ${newest.id}
       ORDER BY entry_id DESC OFFSET ${place} LIMIT 1`;
-    // The day of the share may have been dropped in the meantime. Its entries are then older than all entries
-    // in the ledger.
+    // The day of the share may have been dropped since the number of shares was read. The entries of
+    // that day are then older than all entries in the ledger.
     return (await findEntry(sql, share!.entry_id))?.entryNumber ?? 0;
   };
   return {
@@ -151,7 +151,7 @@ async function openShares(
   };
 }
 
-/** The range of a partner's spins to read. */
+/** Range of spins of a partner that is to be read. */
 export interface SpinRange {
   readonly partnerId: number;
   /** First entry id of the range, inclusive. */
@@ -245,7 +245,7 @@ export class SpinHistory {
       const wanted = limit - spins.length + Math.min(shares.count, SHARES_BETWEEN);
       const walked = await entriesDown(this.#sql, player, entries - newer - between, wanted);
       const found = walked.filter(({ kind }) => ENTRY_KINDS[kind].history === 'spin');
-      // The walk found no older spins, because they were dropped with their days.
+      // The walk found no older spins, because these spins were dropped with their days.
       if (found.length === 0) break;
       spins.push(...found.slice(0, limit - spins.length));
     }

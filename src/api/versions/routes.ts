@@ -22,7 +22,7 @@ const versionOf = (version: string, end: ApiVersionRow | undefined, nowMs: numbe
 });
 
 /**
- * Parses the announcement of a version's end.
+ * Parses the request by which an operator announces the end of an API version.
  *
  * @throws ApiError (KS-4101) if a time is invalid
  */

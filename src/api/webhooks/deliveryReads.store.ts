@@ -23,7 +23,10 @@ export class DeliveryReads {
     this.#sql = sql;
   }
 
-  /** Returns one page of the deliveries of all partners with a status, newest attempts first. */
+  /**
+   * Returns one page of the deliveries that have the given status, of all partners. The deliveries with the
+   * newest attempts come first.
+   */
   async page(
     { status, partnerId = null }: { status: DeliveryRow['status']; partnerId?: number | null },
     page: number,

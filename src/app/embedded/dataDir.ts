@@ -61,7 +61,7 @@ export async function readOrCreateSecret(path: string, make: () => string): Prom
   if (kept === '') await rm(path, { force: true });
   const temporary = await writeTemporary(path, `${make()}\n`);
   try {
-    // Unlike rename, link never replaces a secret that another process has written in the meantime.
+    // Unlike a rename, a hard link never replaces a secret that another process has written in the meantime.
     await link(temporary, path).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'EEXIST') throw error;
     });

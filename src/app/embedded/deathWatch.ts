@@ -5,8 +5,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 
 /**
- * Shell script of the watch. Each line of its standard input is the process id of a started server, or is
- * empty after the server has ended. The arguments are a deadline in seconds and the signals. The script
+ * Shell script that ends the server. Each line of its standard input is the process id of a started server,
+ * or is empty after the server has ended. The arguments are a deadline in seconds and the signals. The script
  * ignores signals, because a service manager may send its stop signal to the shell too.
  */
 const SCRIPT = `
@@ -38,7 +38,7 @@ export class DeathWatch {
   readonly #shell: ChildProcess | undefined;
 
   constructor({ stopSignals, stopDeadlineMs }: DeathWatchOptions) {
-    // The watch needs POSIX signals and a POSIX shell, which Windows lacks.
+    // Watching the parent process needs POSIX signals and a POSIX shell, which Windows lacks.
     if (process.platform === 'win32') return;
     const names = stopSignals.map((signal) => signal.slice('SIG'.length));
     this.#shell = spawn('/bin/sh', ['-c', SCRIPT, 'sh', String(Math.ceil(stopDeadlineMs / 1000)), ...names], {

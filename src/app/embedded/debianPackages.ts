@@ -32,7 +32,10 @@ export async function hasApt(): Promise<boolean> {
 
 export interface WantedPackages {
   readonly packages: readonly string[];
-  /** Package whose missing libraries are downloaded too; absent if no libraries are needed. */
+  /**
+   * Package whose required libraries are downloaded too if the system lacks them; absent if no libraries are
+   * needed.
+   */
   readonly withLibrariesOf?: string;
   /** Returns whether the program unpacked in a folder runs on this system. */
   readonly runs: (folder: string) => Promise<boolean>;
@@ -73,8 +76,8 @@ async function moveIntoPlace(
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
     if (code !== 'ENOTEMPTY' && code !== 'EEXIST') throw error;
-    // Either another process was faster, or the existing folder comes from a different system and its program
-    // does not run here.
+    // The folder already exists. Either another process was faster, or the folder comes from a different
+    // system and its program does not run here.
     if (await runs(folder)) return;
     await rename(folder, replaced);
     await rename(unpacked, folder);

@@ -1,6 +1,6 @@
 /**
- * Shifted clock for demonstrations of past days. A preloaded library shifts the clock, and the stores must
- * use the same one.
+ * Shifted clock for demonstrations of past days. A preloaded library shifts the clock of this process, and
+ * the stores must use the same shifted clock.
  */
 
 const NAMES = ['LD_PRELOAD', 'CLOCK_OFFSET_FILE'] as const;

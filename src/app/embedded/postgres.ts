@@ -79,8 +79,8 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
     launch: async () => {
       await endOrphans({ mark, ...stopping });
       await removeStrangersPid(data);
-      // Once the URL has been returned, the port is fixed. Before that, another port is chosen if a process
-      // already has this one.
+      // Once the URL has been returned, the server's port is fixed. Before that, another port is chosen if a
+      // process already listens on the chosen one.
       if (!answered) port = await keptPort(join(folder, 'port'));
       const settings = { ...SETTINGS, ...compression, port };
       const args = ['-D', data, ...Object.entries(settings).flatMap(([k, v]) => ['-c', `${k}=${v}`])];
@@ -127,7 +127,7 @@ interface MakeData {
  * incomplete.
  */
 async function makeData({ folder, data, user, programs, password, progress }: MakeData): Promise<void> {
-  // Removes incomplete data folders, which starts leave behind if they are killed.
+  // Removes incomplete data folders, which remain after a start was killed.
   for (const name of await readdir(folder)) {
     if (!name.startsWith('new-')) continue;
     await rm(join(folder, name), { recursive: true, force: true, maxRetries: 5 });

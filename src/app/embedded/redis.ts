@@ -57,8 +57,8 @@ export async function startRedisServer(
     ...stopping,
     launch: async () => {
       await endOrphans({ mark, ...stopping });
-      // Once the URL has been returned, the port is fixed. Before that, another port is chosen if a process
-      // already has this one.
+      // Once the URL has been returned, the server's port is fixed. Before that, another port is chosen if a
+      // process already listens on the chosen one.
       if (!answered) port = await keptPort(join(folder, 'port'));
       const more = settings === undefined ? '' : await settings();
       await writeFileAtomic(configFile, configuration({ folder, port, password }) + more);

@@ -19,8 +19,8 @@ export interface RedisProgram {
 }
 
 /**
- * Minimum major version of Redis. This version introduced effects-only script replication and the multi-part
- * append-only file.
+ * Minimum major version of Redis. Effects-only script replication and the multi-part append-only file exist
+ * since this version.
  */
 const MAJOR_MIN = 7;
 const PROGRAMS = ['valkey-server', 'redis-server'] as const;

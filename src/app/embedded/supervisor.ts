@@ -51,8 +51,8 @@ const BACKOFF_MS_MAX = 5_000;
 const STEADY_MS = 10_000;
 const READY_POLL_MS = 20;
 /**
- * Deadline of the first start, in ms. Redis loads about 100 MB of append-only file per second, so this is
- * enough for a very large file.
+ * Deadline of the first start, in ms. Redis loads about 100 MB of append-only file per second, so the
+ * deadline is long enough for a very large file.
  */
 const FIRST_READY_DEADLINE_MS = 300_000;
 const FIRST_STARTS_MAX = 6;

@@ -50,7 +50,10 @@ export function registerCommunalMetrics({ metrics, sql, ownership, gamesMax }: C
   );
 }
 
-/** Returns the minimum or maximum of a pot's tier amounts in USD, or undefined if the pot is not enabled. */
+/**
+ * Returns the minimum or maximum of the amounts of a pot's tiers in USD, or undefined if the pot is not
+ * enabled.
+ */
 const ofTiersUsd = (
   { rules }: Pick<CommittedPot, 'rules'>,
   choose: (...amounts: number[]) => number,

@@ -24,8 +24,8 @@ export interface GameMetricsParts {
 }
 
 /**
- * RTP surprise (how improbable the return of the game is), in nats, above which a game has priority over
- * busier games. It is far below the threshold of an alert.
+ * RTP surprise (how improbable the return of the game is), in nats, above which a game gets its own time
+ * series before busier games. It is far below the threshold of an alert.
  */
 const SURPRISE_SHOWN = 10;
 

@@ -1,6 +1,6 @@
 /**
- * Counts how often a copy of the progress outside both stores (such as the position file) vanishes while a
- * worker runs.
+ * Counts how often a copy of the ledger's progress, kept outside both stores (such as the position file),
+ * vanishes while a worker runs.
  */
 import type { EventEmitter } from '../../engine/processEvents.js';
 import { COPY_SETTINGS } from '../../engine/recovery/outsideCopies.store.js';

@@ -5,8 +5,8 @@
 import type { Sample } from './scraped.js';
 
 /**
- * Number of partners with their own time series because of their requests, and number because of their
- * errors.
+ * Number of partners that get their own time series because they have the most requests, and number of those
+ * that get one because they have the most errors.
  */
 const SHOWN = 10;
 /** Interval between two rankings, in ms. A new ranking at each scrape would cause gaps in the graphs. */
@@ -21,7 +21,7 @@ interface Count {
   /** Requests and errors at the last ranking. */
   rankedRequests: number;
   rankedErrors: number;
-  /** Requests and errors when they were last added to a time series. */
+  /** Number of requests and errors of the partner when they were last added to a time series. */
   addedRequests: number;
   addedErrors: number;
 }
@@ -67,7 +67,9 @@ export class PartnerTraffic {
     if (isError) count.errors++;
   }
 
-  /** Returns the samples of one measure. @param nowMs time of a monotonic clock, in ms */
+  /**
+   * Returns the samples of one measure (requests or errors). @param nowMs time of a monotonic clock, in ms
+   */
   samples(of: keyof Totals, nowMs = performance.now()): Sample[] {
     if (this.#rankedAtMs === Number.NEGATIVE_INFINITY) this.#rank(nowMs);
     this.#add();

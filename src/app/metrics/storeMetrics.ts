@@ -89,7 +89,10 @@ export function registerStoreMetrics(metrics: Metrics, sql: Sql, nodes: RedisNod
   );
 }
 
-/** Registers metrics of the program's own files, from the newest check of this process. */
+/**
+ * Registers metrics about the integrity of the program's files, with the result of the newest check that this
+ * process made.
+ */
 export function registerProgramMetrics(
   metrics: Metrics,
   program: {

@@ -33,10 +33,10 @@ export interface EventNote {
 interface Counted {
   /** Newest event of this type and subject. */
   note: EventNote;
-  /** Number of events since the newest audit log entry. */
+  /** Number of events of this type and subject since the newest audit log entry about them. */
   count: number;
   since: Date;
-  /** Time of the newest audit log entry, as performance.now(). */
+  /** Time of the newest audit log entry about this type and subject, as performance.now(). */
   writtenMs: number;
 }
 

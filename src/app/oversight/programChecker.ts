@@ -22,8 +22,8 @@ const LUA = 'lua/';
 type Part = 'program' | 'packages';
 
 /**
- * Thrown if files differ and the setting PROGRAM_CHANGED is `stop`, so the process must end before it deals
- * anything.
+ * Thrown if program files differ from the build's list and the setting PROGRAM_CHANGED is `stop`, so the
+ * process must end before it deals anything.
  */
 export class ProgramChangedError extends Error {}
 

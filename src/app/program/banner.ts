@@ -7,8 +7,8 @@ import type { Config } from '../config.js';
 import type { Running } from './running.js';
 
 /**
- * Returns how the command is called here: its plain name if PATH leads to this installation, as in the
- * container image.
+ * Returns how the user calls the command on this machine: by its plain name if PATH leads to this
+ * installation, as in the container image.
  */
 function commandName(): string {
   const own = join(import.meta.dirname, '..', '..', 'cli', 'cli.js');

@@ -11,8 +11,8 @@ import { untilPlayable } from './playable.js';
 import type { Running } from './running.js';
 
 /**
- * Creates the demo on embedded stores, or if --demo is given. This needs the worker role, because only a
- * worker fills the queues of games.
+ * Creates the demo if the stores are embedded, or if --demo is given. This needs the worker role, because
+ * only a worker fills the queues of games.
  */
 export async function openDemo(
   config: Config,

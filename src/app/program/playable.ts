@@ -1,4 +1,4 @@
-/** Waits, with a timeout, until the games that a start announces can be played. */
+/** Waits, with a timeout, until the games that the service lists at its start can be played. */
 import type { Catalog } from '../../engine/catalog/catalog.js';
 import type { RedisNodes } from '../../engine/redis/nodes.js';
 
@@ -24,8 +24,8 @@ export async function untilServed(nodes: RedisNodes, catalog: Catalog): Promise<
 }
 
 /**
- * Waits for the first block of a game, so that the printed example works. On a slow machine the timeout may
- * expire earlier.
+ * Waits for the first block of a game, so that the example request that the start prints works. On a slow
+ * machine the timeout may expire before there is a block.
  */
 export async function untilPlayable(nodes: RedisNodes, gameId: number, catalog: Catalog): Promise<void> {
   const game = catalog.game(gameId);

@@ -1,6 +1,6 @@
 /**
  * Checks the program's own files. They are hashed in a thread that starts while the stores are opened. The
- * result is evaluated before anything is dealt.
+ * hashes are compared before anything is dealt.
  */
 import { hostname } from 'node:os';
 import { join } from 'node:path';
@@ -46,7 +46,7 @@ const checkFilesOf =
 export function beginProgramCheck(config: Config): (parts: Parts) => Promise<ProgramChecker> {
   const checkFiles = checkFilesOf(config);
   const first = checkFiles('program');
-  // An error of the check is ignored here, because a start that fails meanwhile reports its own error.
+  // An error of the check is ignored here, because a start that fails during the check reports its own error.
   // Otherwise the error is thrown when the result is read.
   first.catch(() => {});
   return async ({ log, roles, now, sql, nodes, events, services }) => {

@@ -1,6 +1,6 @@
 /**
- * Collects the secrets in the settings of this process, which must not appear in a log line. Secrets issued
- * by the service are recognized by their format instead.
+ * Collects the secrets in the settings of this process, which must not appear in a log line. Secrets that the
+ * service issues are not collected, because the log recognizes them by their format.
  */
 
 import { seedsOf } from '../../domain/storeUrl.js';

@@ -30,7 +30,7 @@ import type { RoleParts } from './parts.js';
 const FILTERS_EVERY_MS = 1000;
 /** Maximum number of requests waiting for one cell: half a second at full speed. */
 const WAITING_MAX = 10_000;
-/** Maximum number of spins in a script call, so that no call blocks Redis for long. */
+/** Maximum number of spins in a script call, so that no call occupies Redis for long. */
 const BATCH_MAX = 128;
 
 export interface Dealing {
@@ -44,7 +44,9 @@ export interface Dealing {
   readonly moved: MovedPartners;
 }
 
-/** Opens the filters of request ids that Redis has released. They are read before anything is dealt. */
+/**
+ * Opens the filters of request ids that Redis has released. The filters are read before anything is dealt.
+ */
 async function openRequestIds(parts: RoleParts): Promise<RequestIds> {
   const { config, ownStore, store, log, metrics, services, catalog } = parts;
   const onError = (error: unknown): void => {
@@ -71,8 +73,8 @@ interface Answered {
 }
 
 /**
- * Opens the records of answered spins. They are not kept with a Redis that may lose acknowledged data,
- * because that configuration accepts such losses.
+ * Opens the records of answered spins. No records are kept if Redis may lose acknowledged data, because that
+ * configuration accepts such losses.
  */
 async function openAnswered({
   config,
@@ -91,8 +93,8 @@ async function openAnswered({
 }
 
 /**
- * Opens the confirmations. Commits are announced by the worker of this process, by other workers through
- * Redis, and read from Postgres if Redis is silent.
+ * Starts to receive confirmations of commits. The worker of this process reports its commits directly, and
+ * other workers report theirs through Redis. If Redis is silent, the commits are read from Postgres.
  */
 async function openConfirmations(parts: RoleParts, answered: Answered | undefined): Promise<Confirmations> {
   const { config, log, services, nodes, catalog, metrics, events, ownStore } = parts;

@@ -42,7 +42,8 @@ import { playedRounds } from './openRounds.js';
 import type { RoleParts } from './parts.js';
 
 /**
- * Opens the version of the partner API. An announced end of the version takes effect while the process runs.
+ * Opens the version of the partner API. If an end of the version is announced while the process runs, it
+ * takes effect without a restart.
  */
 async function serveVersion({ world, catalog, events, services, store }: RoleParts): Promise<ServedVersion> {
   const version = new ServedVersion(PARTNER_VERSION, world.now);

@@ -6,7 +6,8 @@ import { workerCells } from './workerCells.js';
 
 export function openRotations(parts: RoleParts): Pick<KeeperOptions, 'finishRotation'> {
   const { ownStore, config } = parts;
-  // The rotation itself waits until the ledger has its void, so these commands need no confirmation.
+  // The rotation itself waits until the ledger has the void of the game's outcomes, so these commands need no
+  // confirmation.
   const cells = workerCells(parts, { confirmed: async () => true, isStalled: () => false });
   return {
     finishRotation: (gameId) => finishRotation(cells, ownStore.rotations, gameId, config.SPIN_DEADLINE_MS),

@@ -18,7 +18,7 @@ export function playedRounds({ store }: Pick<RoleParts, 'store'>, cells: CellCli
 /** Opens the service that ends expired rounds. @param owned returns the cells that this worker owns */
 export function openRoundTimeouts(parts: RoleParts, owned: () => readonly number[]): RoundTimeouts {
   const { sql, ownStore: store, catalog, events } = parts;
-  // Nobody receives the answer of a timeout, so it need not wait for the ledger.
+  // Nobody receives the answer to a timeout of a round, so this answer need not wait for the ledger.
   const cells = workerCells(parts, { confirmed: async () => true, isStalled: () => false });
   return new RoundTimeouts({
     rounds: new RoundPlay({ store, cells, shoes: new Shoes(store), waitsForLedger: false }),

@@ -125,7 +125,7 @@ function readPolicy(path: string | undefined): Policy | undefined {
 export interface OpenedLog {
   readonly publicLog: PublicLog;
   readonly copies: LogCopies;
-  /** True if a block is loaded only after enough witnesses have cosigned its entry. */
+  /** True if a block is loaded into Redis only after enough witnesses have cosigned the block's log entry. */
   readonly hasQuorum: boolean;
   /** Returns the reason why nothing may be dealt yet. Undefined if dealing is allowed. */
   readonly problem: () => string | undefined;

@@ -49,8 +49,8 @@ export function subscribeWorker(events: EventEmitter, reacting: Reacting): void 
     voids.disown(cell);
   });
   events.on('CellAbandoned', ({ cell }) => ownership.abandon(cell));
-  // After a change of the format, the owned cells are claimed again in the new format. If that fails, the
-  // cell is abandoned and prepared again.
+  // After a change of the installation's data format, the owned cells are claimed again in the new format. If
+  // that fails for a cell, the cell is abandoned and prepared again.
   events.on('FormatChanged', () => {
     for (const { cell, fence } of ownership.leases)
       nodes

@@ -19,7 +19,10 @@ export interface Work {
    * halted.
    */
   readonly isLogBehind: boolean;
-  /** Text that changes with the state of the public log: its size, its halt and its newest published note. */
+  /**
+   * Text that changes with the state of the public log: its size, its halt and its newest published
+   * checkpoint.
+   */
   readonly log: string;
 }
 

@@ -51,18 +51,19 @@ import { WorkWatch, type WorkWatchOptions } from './workWatch.js';
 
 const ATTEMPT_TIME_LIMIT_MS = 15_000;
 /**
- * Reserve of outcomes if the log has a quorum, in seconds at a game's current pace. The reserve covers a
- * minute without witnesses.
+ * Reserve of outcomes if the log has a quorum of witnesses, in seconds at a game's current pace. The reserve
+ * lasts for a minute in which no witness answers.
  */
 const RESERVE_WITH_QUORUM_S = 60;
 const RESERVE_S = 4;
 /**
- * Maximum number of blocks of a game that wait for one quorum: outcomes for a minute at two seconds a block.
+ * Maximum number of blocks of a game that wait for the same quorum of witnesses: outcomes for a minute at two
+ * seconds a block.
  */
 const BLOCKS_AT_ONCE = 32;
 /**
- * Maximum number of background connections for replenishing games. The remaining ones renew leases and
- * prepare cells.
+ * Maximum number of background connections for replenishing games. The remaining background connections renew
+ * leases and prepare cells.
  */
 const BLOCK_CONNECTIONS_MAX = 6;
 /**
@@ -103,10 +104,7 @@ function openSegmentRelease(
   });
 }
 
-/**
- * Makes the service that replenishes queues react to announcements that scripts have dealt a block to its
- * end.
- */
+/** Makes the service that replenishes queues react when scripts announce that a block is exhausted. */
 async function listenToDealt(
   { nodes, metrics, events, services }: RoleParts,
   ownership: Ownership,

@@ -3,7 +3,7 @@ import { CellClient } from '../../engine/cells/cellClient.js';
 import type { CellStations } from '../../engine/cells/spinPath.js';
 import type { RoleParts } from './parts.js';
 
-/** Maximum number of commands waiting for one cell. No service of a worker sends as many in one turn. */
+/** Maximum number of commands waiting for one cell. No service of a worker sends this many in one turn. */
 const WAITING_MAX = 1000;
 
 export function workerCells(

@@ -71,8 +71,8 @@ export interface Archived {
    */
   readonly isRepeated: boolean;
   /**
-   * Folder to which a different, earlier archive of the day was moved; null if the directory had no such
-   * archive.
+   * Folder to which a different archive of the day, made earlier, was moved; null if the directory had no
+   * such archive.
    */
   readonly replaced: string | null;
 }

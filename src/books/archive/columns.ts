@@ -10,7 +10,7 @@ import type { ArchiveFile } from '../../domain/ledgerDay.js';
 import type { ParquetColumn } from './parquetFile.js';
 
 const int64 = (name: string): ParquetColumn => ({ name, type: 'int64' });
-/** Type of a column with few distinct values, for which a dictionary encoding is the smallest. */
+/** Type of a column with few distinct values. A dictionary encoding makes such a column smallest. */
 const few = (name: string): ParquetColumn => ({ name, type: 'smallInt32' });
 const dictionary = (name: string): ParquetColumn => ({ name, type: 'dictionary' });
 const requestId: ParquetColumn = { name: 'request_id', type: 'text', isNullable: true };

@@ -190,7 +190,10 @@ function selectOf(file: ArchiveFile, day: string, largeWinMicros: ReadonlyMap<nu
 
 export interface DaySource {
   readonly datasetId: string;
-  /** Earlier day that must be archived before this one; undefined if all earlier days are archived. */
+  /**
+   * Oldest unarchived day before this day. It must be archived first. Undefined if all days before this day
+   * are archived.
+   */
   readonly firstToArchive: string | undefined;
   /** Manifest of this day if it has already been archived. */
   readonly archived:

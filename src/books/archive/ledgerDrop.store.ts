@@ -20,7 +20,7 @@ import { raw, safe } from '../../postgres/statements.js';
 import { movePots } from '../audit/communalBoundary.store.js';
 import { idsOfDay, partitionOf } from './ledgerDays.store.js';
 
-/** Advisory lock, so that only one process drops a day at a time. */
+/** Advisory lock. It ensures that only one process drops a day at a time. */
 const DROP_LOCK = 7_310_017;
 /** Lock timeout for detaching a partition, in ms. A flush never waits longer than this behind the lock. */
 const LOCK_MS = 200;

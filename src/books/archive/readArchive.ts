@@ -167,7 +167,7 @@ export const archiveTotals =
     const [fault] = faults.filter((each) => each.day === day);
     if (fault !== undefined)
       throw new Error(`The archive of ${day} is incomplete or damaged: ${fault.file ?? ''} ${fault.problem}`);
-    // The totals of the manifest are safe to use, because checkArchives has compared them with the files.
+    // The totals of the manifest can be trusted here, because checkArchives has compared them with the files.
     return (JSON.parse(await readFile(join(directory, day, MANIFEST), 'utf8')) as Manifest).totals;
   };
 

@@ -143,8 +143,8 @@ export interface Sealed {
   readonly fromIndex: number;
   readonly outcomes: Buffer;
   /**
-   * Present if the outcomes of the block were removed. The property describes the whole block, which must be
-   * drawn again from its seed.
+   * Present if the outcomes of the block were removed. The property describes the whole block, so that the
+   * block can be drawn again from its seed.
    */
   readonly removed?: { readonly fromIndex: number; readonly count: number; readonly seed: Buffer };
 }
@@ -283,11 +283,11 @@ async function inSnapshot<T>(sql: Sql, run: (snapshot: Snapshot) => Promise<T>):
   }, LOOK_MS);
   try {
     return await sql.begin(async (tx) => {
-      // The lock on the ledger is taken before the snapshot. Otherwise, if a day was dropped in between, its
-      // entries would be missing from one side of a comparison only.
+      // The lock on the ledger is taken before the snapshot. Otherwise a day might be dropped in between, and
+      // its entries would be missing from only one side of a comparison.
       await tx`LOCK TABLE ledger IN ACCESS SHARE MODE`;
-      // Rows must be read in the order of an existing index, because a sort of all rows would need their full
-      // size on disk.
+      // Rows must be read in the order of an existing index, because sorting all rows would need as much disk
+      // space as the rows themselves.
       await tx`SET LOCAL enable_sort = off`;
       await tx`SET LOCAL enable_hashagg = off`;
       const all =
@@ -332,7 +332,8 @@ async function facts(tx: Transaction): Promise<Omit<Facts, 'communal'>> {
     SELECT partner_id, cell, environment = 'sandbox' AS is_sandbox FROM partners`;
   const games = await tx<GameFacts[]>`
     SELECT game_id, partner_id, cell, par_sheet_id FROM games JOIN partners USING (partner_id)`;
-  // The database extracts the decimal texts. A number parsed by JSON.parse would not be the certified text.
+  // The database returns the decimal texts as they are stored. A number parsed by JSON.parse would not be the
+  // certified text.
   const sheets = await tx<{ par_sheet_id: number; denomination: string; multipliers: string[] }[]>`
     SELECT par_sheet_id, sheet->>'denominationUsd' AS denomination,
       ARRAY(SELECT c.value->>'payMultiplier'

@@ -1,6 +1,6 @@
 /**
- * Audits sealed blocks and pools: their commitments, gaps between blocks, and equal bytes in Redis. On
- * request it also draws every block again.
+ * Audits sealed blocks and pools: their commitments, gaps between blocks, and whether Redis has the same
+ * bytes. On request it also draws every block again.
  */
 import { createHash } from 'node:crypto';
 import { setImmediate as othersTurn } from 'node:timers/promises';
@@ -24,7 +24,7 @@ import { judgeShoes, shoeCommitmentsOf, shoesCommitmentOf } from './shoeAudit.js
 const OUTCOME_BYTES = 2;
 const OPENED = { seed: BLOCKS.seed, nonce: BLOCKS.nonce, outcomes: BLOCKS.outcomes };
 const HASH_BYTES = 32;
-/** Number of blocks read from Postgres at a time: a few megabytes at most. */
+/** Number of blocks read from Postgres at a time. Together these blocks have a few megabytes at most. */
 const COMPARED_AT_A_TIME = 8;
 
 export interface RedrawOptions {
@@ -142,8 +142,8 @@ function isVoided({ voids }: Facts, gameId: number, fromIndex: number, toIndex: 
 }
 
 /**
- * Data of a block from which its Merkle tree is computed again. The computation takes some time, so it runs
- * later.
+ * Data of a block from which its Merkle tree can be computed again. The computation takes some time, so it is
+ * done later.
  */
 interface KeptTree {
   readonly at: Place;
@@ -154,7 +154,9 @@ interface KeptTree {
   readonly isRoot: boolean;
 }
 
-/** Number of leaves hashed before control returns to the event loop: a few milliseconds. */
+/**
+ * Number of leaves hashed before control returns to the event loop. Hashing them takes a few milliseconds.
+ */
 const LEAVES_AT_ONCE = 16_384;
 
 function keptTree(
@@ -342,8 +344,8 @@ async function compareBlocks(
       continue;
     }
     const loaded = await redis.block(cell, gameId, fromIndex);
-    // The block was removed from Redis after its key was found. The check of the queue decides whether that
-    // is correct.
+    // The block was removed from Redis after the audit had found its key. The check of the queue decides
+    // whether the removal is correct.
     if (loaded === null || loaded.equals(expected)) continue;
     const place = expected.findIndex((byte, position) => byte !== loaded[position]);
     findings.found(
@@ -357,8 +359,8 @@ async function compareBlocks(
 }
 
 /**
- * Audits the queue of a game in Redis: it must consist of sealed blocks, and all blocks that are not fully
- * dealt must be loaded.
+ * Audits the queue of a game in Redis. It must consist of sealed blocks, and all blocks with outcomes left
+ * must be loaded.
  */
 async function auditQueue(
   { cell, gameId, goesOn }: { cell: number; gameId: number; goesOn: boolean },
@@ -368,7 +370,8 @@ async function auditQueue(
   redis: RedisAuditReads,
 ): Promise<void> {
   const game = await redis.game(cell, gameId);
-  // After a rebuild a raffle or table continues at its index, and its outcomes are loaded a moment later.
+  // After a rebuild of Redis, a raffle or table continues at its index, and its outcomes are loaded a moment
+  // later.
   if (game === undefined || (goesOn && (game.queueEnd === 0 || game.queueEnd < game.nextIndex))) return;
   const at = { cell, game: gameId };
   const open = await postgres.blocksFrom(gameId, game.nextIndex);
@@ -419,7 +422,7 @@ async function auditAhead(
   if (game === undefined || game.outcomes.length === 0) return;
   const { nextIndex, blockFrom, outcomes } = game;
   const block = await redis.block(cell, gameId, blockFrom);
-  // The block was dealt to its end and removed after its record was read.
+  // The block was exhausted and removed from Redis after the audit had read its record.
   if (block === null) return;
   const at = (nextIndex - blockFrom) * 2;
   const sealed = block.subarray(at, at + outcomes.length);

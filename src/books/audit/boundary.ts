@@ -97,8 +97,8 @@ function boundaryPlayer(players: PlayerTable, row: CopyRow): void {
 }
 
 /**
- * Daily table of each kind of entry, and the number that an entry of the kind adds to the count in the table.
- * The kind codes are constants of the audit (ledgerPass.ts), independent of the engine.
+ * For each kind of entry, its daily table, and the number that one entry adds to the count in this table. The
+ * kind codes are constants of the audit (ledgerPass.ts), independent of the engine.
  */
 const TABLES = {
   1: ['games', 1],

@@ -41,7 +41,7 @@ interface Pot {
   remembers: boolean;
   progress: bigint;
   budget: bigint;
-  /** Newest spin by player; the player who spun last comes last. */
+  /** Entry id of the newest spin of each player. The player who spun last comes last. */
   readonly recent: Map<string, bigint>;
   /** Shares that must follow next in the ledger, in this order. */
   due: {

@@ -10,7 +10,7 @@ import { idOf } from './tables.js';
 const SEQUENCE = 0x3fffn;
 const NEXT_MS = 1n << 22n;
 
-/** Returns the id that the cell assigns next within the same script call. */
+/** Returns the entry id that the cell assigns after the given one within the same script call. */
 const nextId = (id: bigint): bigint => ((id & SEQUENCE) === SEQUENCE ? id - SEQUENCE + NEXT_MS : id + 1n);
 
 /**
@@ -24,7 +24,7 @@ export function auditCursors(
 ): void {
   for (const [cell, cursorId] of cursors) {
     const words = newest.get(cell);
-    // The last note of a moved partner's pot may lie in the cell that the partner left.
+    // The last note of the pot of a partner that moved may lie in the cell that the partner left.
     const noted = communal.pots.map(({ notedTo }) => notedTo).filter((id) => cellOfId(id) === cell);
     // Notes of a partner that has left a cell are not recorded individually. Only the id of the partner's
     // last entry in that cell is recorded.

@@ -18,7 +18,7 @@ export interface AuditedRaffle {
   readonly ticketPrice: string;
   /** Value of each prize in USD. */
   readonly values: readonly string[];
-  /** Number of winning tickets of each prize. */
+  /** Number of tickets that win each prize. */
   readonly counts: readonly number[];
   readonly isClosed: boolean;
   /** Refunds of a voided raffle; undefined if the raffle is not voided. */
@@ -30,7 +30,7 @@ export interface AuditedRefunds {
   readonly isDone: boolean;
   /** Watermark of the refunds: every ticket up to this entry is recorded as refunded or failed. */
   readonly refundedTo: bigint;
-  /** Entries of tickets whose refund failed. */
+  /** Ids of the ledger entries of tickets whose refund failed. */
   readonly failures: ReadonlySet<bigint>;
 }
 

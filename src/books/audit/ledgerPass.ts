@@ -32,7 +32,7 @@ import {
   Sum,
 } from './tables.js';
 
-/** Number of sealed outcomes of a game held in memory: 64 KB. */
+/** Number of sealed outcomes of a game that are held in memory. They take 64 KB. */
 const STRETCH_OUTCOMES = 16_384;
 /**
  * Minimum number of loaded outcomes ahead of the current index. It exceeds the number of rows in a network
@@ -84,8 +84,8 @@ export class LedgerPass {
   /** Table of the requestIds of each idempotency period, for the last two periods of the ledger. */
   readonly requests = new Map<number, RequestTable>();
   /**
-   * Entries of forced spins with a requestId in the last two periods. Replays must repeat the mark of a
-   * forced spin.
+   * Entries of forced spins with a requestId in the last two periods. A replay of such a spin must repeat the
+   * mark of a forced spin.
    */
   readonly forced = new Set<bigint>();
   rows = 0;
@@ -589,7 +589,7 @@ export class LedgerPass {
     return true;
   }
 
-  /** Keeps the tables of two periods only, because earlier requestIds no longer bind. */
+  /** Only the tables of two periods are kept, because requestIds of earlier periods no longer bind. */
   #enterPeriod(period: number): void {
     this.#requestsBefore = period === this.#period + 1 ? this.#requestsNow : undefined;
     this.#requestsNow = new RequestTable();

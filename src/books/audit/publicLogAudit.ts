@@ -174,7 +174,7 @@ async function judgeEntries({ entries: all }: Reads, logs: Logs, findings: Findi
     if (number !== next)
       findings.found('log', "the numbers of a game's entries have a gap", at, next, number);
     next = number + 1;
-    // The entry still waits to be appended to the public log.
+    // The entry has not been appended to the public log yet.
     if (row.isNull(ENTRIES.logIndex)) return;
     const log = logs.get(row.int(ENTRIES.logId));
     const logIndex = row.safe(ENTRIES.logIndex);

@@ -8,7 +8,7 @@ import type { ParSheet } from '../../domain/par.js';
 import type { AuditReads, Facts } from './auditReads.store.js';
 
 const OUTCOME_BYTES = 2;
-/** Maximum number of blocks in memory that were drawn again. Each takes 512 KB at the default block size. */
+/** Maximum number of redrawn blocks in memory. Each takes 512 KB at the default block size. */
 const HELD_MAX = 8;
 
 interface Seeded {
@@ -22,7 +22,7 @@ export class Redrawn {
   readonly #sheetIds: ReadonlyMap<number, number | null>;
   readonly #read: (ids: readonly number[]) => Promise<ReadonlyMap<number, ParSheet>>;
   readonly #sheets = new Map<number, ParSheet>();
-  /** Blocks that were drawn again, least recently used first. */
+  /** Redrawn blocks, least recently used first. */
   readonly #held = new Map<string, Uint16Array>();
 
   constructor(

@@ -35,7 +35,8 @@ export async function auditRequests(audit: StoresAudit, pass: LedgerPass): Promi
       held.push({ cell, segment, closedAt: segments.closed[segment - segments.first] });
     }
   }
-  // A segment closed during the audit is followed by a new open segment, so the next segment is read as well.
+  // If the open segment was closed during the audit, a new open segment follows it, so the next segment is
+  // read as well.
   for (const [cell, segment] of new Map(held.map((each) => [each.cell, each.segment + 1])))
     held.push({ cell, segment, closedAt: undefined });
   for (const where of held) {
@@ -52,8 +53,8 @@ export async function auditRequests(audit: StoresAudit, pass: LedgerPass): Promi
   await entries.answerAll();
   findings.looked('requests', 'requestIds bound in Redis', count);
 
-  // The audit must have seen in Redis every requestId of the ledger that is not released yet. How far the ids
-  // are released is read only now.
+  // The audit must have seen in Redis every requestId of the ledger that is not released yet. The position up
+  // to which ids are released is read only now.
   const released = await Promise.all(
     Array.from({ length: facts.cells }, async (_, cell) => (await redis.segments(cell))?.releasedId ?? 0n),
   );

@@ -238,8 +238,8 @@ async function auditCell(
   let disagreements: Disagreement[] = [];
   for (let attempt = 0; attempt < TRIES; attempt++) {
     if (attempt > 0) await pause();
-    // Redis is read between two reads of Postgres. Its state must be neither behind the first read nor ahead
-    // of the second.
+    // Redis is read between two reads of Postgres. The state of Redis must be neither behind the first of
+    // these reads nor ahead of the second.
     const before = await postgres.cell(cell);
     const record = await redis.cell(cell);
     const after = await postgres.cursor(cell);

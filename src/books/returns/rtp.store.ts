@@ -10,7 +10,9 @@ import { writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 import { arrayOf, raw, safe, textArrayOf } from '../../postgres/statements.js';
 
-/** Advisory lock, so that only one worker judges at a time. The other workers then find no due days. */
+/**
+ * Advisory lock. It ensures that only one worker judges at a time. The other workers then find no due days.
+ */
 const JUDGE_LOCK = 7_310_035;
 /** Maximum number of games judged in one transaction. */
 const JUDGED_AT_ONCE = 1000;
@@ -231,7 +233,9 @@ export class Rtp {
     return rows.map(recordOf);
   }
 
-  /** Returns the judgements of the given number of newest days, oldest first. */
+  /**
+   * Returns the judgements of a game for its newest days, oldest first. The caller gives the number of days.
+   */
   async history(gameId: number, days: number): Promise<RtpRecord[]> {
     const rows = await this.#sql<RecordRow[]>`
       SELECT ${RECORD_COLUMNS} FROM rtp_records
@@ -324,7 +328,7 @@ async function openReview(
   await writeAuditEntry(tx, { actor: 'worker', action: 'rtp.review-open', subject, after });
 }
 
-/** Reads a review and locks its row until the end of the transaction. */
+/** Reads a review of a game's return and locks its row until the end of the transaction. */
 async function lockedReview(tx: Transaction, reviewId: number): Promise<ReviewRow | undefined> {
   const [row] = await tx<ReviewRow[]>`
     SELECT ${REVIEW_COLUMNS} FROM rtp_reviews WHERE review_id = ${reviewId} FOR UPDATE`;

@@ -28,7 +28,7 @@ export interface UnsettledDay {
    * whole day when it was generated.
    */
   readonly hasReport: boolean;
-  /** True if a complete report of the day exists too, so that the whole day is committed. */
+  /** True if a complete report of the day exists too, which means that the whole day is committed. */
   readonly isBooked: boolean;
 }
 

@@ -78,8 +78,8 @@ export async function withSettlementSnapshot<T>(
   run: (snapshot: SettlementSnapshot) => Promise<T>,
 ): Promise<T> {
   return sql.begin(async (tx) => {
-    // The lock on the ledger is taken before the snapshot. Otherwise, if a day was dropped in between, its
-    // entries would be missing from one side of the comparison only.
+    // The lock on the ledger is taken before the snapshot. Otherwise a day might be dropped in between, and
+    // its entries would be missing from only one side of the comparison.
     await tx`LOCK TABLE ledger IN ACCESS SHARE MODE`;
     await tx.patiently();
     const only = raw(partnerId === undefined ? 'true' : `partner_id = ${Number(partnerId)}`);

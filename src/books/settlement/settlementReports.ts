@@ -35,7 +35,7 @@ export interface SettlementReportsOptions {
 }
 
 export interface SettleObserver {
-  /** Returns whether to stop. Checked before each report. */
+  /** Returns whether the generation of reports should stop. Called before each report. */
   readonly isStopped: () => boolean;
   /** Called if a report could not be generated. */
   readonly onFault: (error: unknown, day: UnsettledDay) => void;
@@ -219,7 +219,8 @@ export class SettlementReports {
       // committed.
       const [oldest] = await outbox.outbox(1);
       if (oldest !== undefined && oldest.timeMs < endMs) return false;
-      // The second check proves that the same Redis server gave all these results.
+      // The second check proves that the same Redis server returned the clock, the outbox and all other
+      // results.
       return await outbox.isOpen(epoch);
     } catch (error) {
       // After an error the day counts as incomplete.

@@ -30,7 +30,7 @@ import {
 export interface Difference {
   readonly partnerId: number;
   readonly date: string;
-  /** Revision with the difference. Absent if the difference does not concern a certain revision. */
+  /** Revision that differs. Absent if the difference does not concern a certain revision. */
   readonly revision?: number;
   readonly problem: string;
   readonly expected: string | number | null;

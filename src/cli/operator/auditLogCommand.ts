@@ -39,7 +39,7 @@ async function listAuditLog(call: Call): Promise<void> {
   );
 }
 
-/** Returns the changed properties; for a new object all properties. */
+/** Returns the properties that an audit log entry records as changed; for a new object all properties. */
 function changeOf({ before, after }: Schemas['AuditEntry']): string {
   const was = (before ?? {}) as Record<string, unknown>;
   const text = (value: unknown): string => JSON.stringify(value) ?? '-';

@@ -14,7 +14,7 @@ import { confirm } from '../confirm.js';
 
 export const OPERATOR_GROUP = 'Commands over the operator API of a running service:';
 
-/** Opens the client selected by a command's options (`--url`, `--key-file`). */
+/** Opens the client that a command's options (`--url`, `--key-file`) select. */
 export type OpenClient = (options: { url?: string; keyFile?: string }) => Promise<OperatorClient>;
 
 export type Schemas = OperatorSchemas;
@@ -107,8 +107,8 @@ export class OperatorCommands {
 }
 
 /**
- * Repeats a printing command until the program is interrupted. Temporary failures of the service are reported
- * and retried.
+ * Repeats a command that prints until the program is interrupted. Temporary failures of the service are
+ * reported and retried.
  */
 async function watch(act: () => Promise<void>, seconds: number): Promise<never> {
   for (;;) {

@@ -5,7 +5,10 @@ import { lineOf } from '../../platform/secretsInLogs.js';
 import type { Schemas } from './call.js';
 
 const LOOK_MS = 200;
-/** Number of concurrent moves of a drain. Each move waits for a while before the old cell is cleared. */
+/**
+ * Number of moves that a drain runs at the same time. Each move waits for a while before the partner's data
+ * in the old cell is cleared.
+ */
 const MOVES_AT_ONCE = 4;
 
 type Move = Schemas['PartnerMove'];
@@ -37,9 +40,9 @@ async function finished(client: OperatorClient, begun: Move): Promise<Move> {
 
 /**
  * Moves all partners of a draining cell, each to the cell with the fewest partners at that time. Can be
- * repeated; it then waits for moves in progress.
+ * repeated; a repetition waits for moves in progress.
  * @param onMoved called for each moved partner
- * @throws Error that names the partners that could not be moved, after all others were moved
+ * @throws Error that names the partners that could not be moved, after all other partners were moved
  */
 export async function movePartnersOff(
   client: OperatorClient,
@@ -85,8 +88,8 @@ class Targets {
   }
 
   /**
-   * Runs a move to the cell with the fewest partners, including arriving ones. @param move receives the
-   * target cell @throws Error if no cell accepts partners
+   * Runs a move to the cell with the fewest partners. Partners on their way to a cell count as partners of
+   * that cell. @param move receives the target cell @throws Error if no cell accepts partners
    */
   async with<T>(move: (cell: number) => Promise<T>): Promise<T> {
     const { cells } = await bodyOf(this.#client.GET('/cells'));

@@ -1,4 +1,4 @@
-/** `spindle overview`: shows today's traffic and what needs attention, once or repeatedly. */
+/** `spindle overview`: shows today's traffic and the items that need attention, once or repeatedly. */
 import { bodyOf } from '../../api/client/apiClients.js';
 import { keyValues, type TableColumn, table } from '../output.js';
 import { type Call, type OperatorCommands, type Schemas, withWatch } from './call.js';

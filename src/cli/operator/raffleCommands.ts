@@ -11,7 +11,7 @@ import { gameIdOf, partnerIdOf } from './names.js';
 
 const SEALED_WITHIN_MS = 60_000;
 const LOOK_AGAIN_MS = 100;
-/** Maximum time without a further refund during which the command waits, in ms. */
+/** Maximum time in ms that the command waits while no further ticket is refunded. */
 const REFUND_WITHIN_MS = 60_000;
 
 export function addRaffleCommands(commands: OperatorCommands): void {

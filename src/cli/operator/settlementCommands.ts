@@ -44,7 +44,7 @@ export function addSettlementCommands(commands: OperatorCommands): void {
     commands.add('list', 'list the newest revision of each report, newest day first', list, group),
     'reports',
   )
-    // The choices are in lower case for easier typing; the API uses upper case.
+    // The choices of the option are in lower case for easier typing; the API uses upper case.
     .addOption(
       new Option('--status <STATUS>', 'only reports with this status').choices([
         'pending',
@@ -90,7 +90,7 @@ async function show({ client, words, options, print }: Call): Promise<void> {
   const path = { id: await partnerIdOf(client, words[0]!), date: words[1]! };
   const query = options.revision === undefined ? {} : { revision: options.revision as number };
   const call = client.GET('/partners/{id}/settlements/{date}', { params: { path, query } });
-  // The answer is JSON, because CSV must be requested explicitly.
+  // The answer is JSON, because the service sends CSV only on explicit request.
   print((await bodyOf(call)) as Schemas['SettlementReport'], reportLines);
 }
 

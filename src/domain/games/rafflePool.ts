@@ -125,7 +125,7 @@ export function countFault({ poolSize, prizes }: PrizeTableUsd, order: Uint16Arr
   return undefined;
 }
 
-/** Members of the response of `GET /games/{id}/pool` for a closed raffle that the proof uses. */
+/** Members of the response of `GET /games/{id}/pool` from which the proof of a closed raffle is made. */
 export interface RevealedPool extends PrizeTableUsd {
   readonly gameConfigId: number;
   /** Commitment to the raffle's pool, in hexadecimal. */

@@ -33,8 +33,8 @@ export interface RoundRecord {
   readonly status: RoundStatus;
   readonly moves: readonly Move[];
   /**
-   * Entry ids of the deal, of each move, and of the void. `wagersMicros` and `balancesMicros` have an element
-   * for each of them, in the same order.
+   * Entry ids of the deal, of each move, and of the void. `wagersMicros` and `balancesMicros` have one
+   * element for each of these entries, in the same order.
    */
   readonly entryIds: readonly bigint[];
   readonly wagersMicros: readonly number[];

@@ -10,8 +10,8 @@ export const SHOE_SEED_BYTES = 32;
 const COMMITMENT_DOMAIN = 'spindle blackjack shoe v1\n';
 const BLOCK_DOMAIN = 'spindle blackjack shoes v1\n';
 /**
- * Length of the keystream, in bytes, that suffices for most shuffles of eight decks: 415 words and the
- * rejected ones.
+ * Length of the keystream, in bytes, that suffices for most shuffles of eight decks: 415 words, and further
+ * words in place of rejected ones.
  */
 const KEYSTREAM_BYTES = 2560;
 const ZEROS = Buffer.alloc(KEYSTREAM_BYTES);

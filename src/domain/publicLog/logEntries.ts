@@ -66,8 +66,8 @@ export const entryCommitment = (salt: Buffer, text: string): Buffer => sha256(CO
 export const labelKeyHash = (labelKey: Buffer): Buffer => sha256(LABEL_KEY, labelKey);
 
 /**
- * Computes the label of a game's entry with a number. Holders of the label key, and nobody else, can
- * recognise the entry by it.
+ * Computes the label of the log entry that has the given number for a game. Holders of the label key, and
+ * nobody else, can recognise the entry by its label.
  */
 export function labelOf(labelKey: Buffer, number: number): Buffer {
   const counted = Buffer.alloc(8);

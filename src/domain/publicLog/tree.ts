@@ -132,8 +132,8 @@ interface Tree {
 }
 
 /**
- * Returns whether a path proves that a tree contains an older one with at least one leaf. Equal sizes need
- * equal roots and an empty path.
+ * Returns whether a path proves that a tree contains an older tree with at least one leaf. For trees of equal
+ * size, the roots must be equal and the path must be empty.
  */
 export function isConsistent(old: Tree, tree: Tree, path: readonly Buffer[]): boolean {
   if (!(old.size > 0 && old.size <= tree.size)) return false;

@@ -30,8 +30,8 @@ interface Classes {
 export type BlockDigest = (packed: Uint8Array) => number;
 
 /**
- * Lists the tests for a sheet. @param digest hash function, which the caller must supply because the domain
- * code has none
+ * Lists the tests for a PAR sheet. @param digest hash function, which the caller must supply because the
+ * domain code has none
  */
 export function outcomeTests(
   sheet: ParSheet,
@@ -65,8 +65,8 @@ export function outcomeTests(
 }
 
 function sharesOf({ cumulative, total }: Distribution): number[] {
-  // Scales the probabilities to as many digits as a double has, because the exact numbers may have thousands
-  // of digits.
+  // The probabilities are scaled to as many digits as a double has, because the exact numbers may have
+  // thousands of digits.
   const scale = 10n ** 18n;
   return cumulative.map((end, i) => Number(((end - (cumulative[i - 1] ?? 0n)) * scale) / total) / 1e18);
 }
@@ -84,7 +84,7 @@ function classesOf({ combinations }: ParSheet, shares: readonly number[]): Class
   return { of, shares: sums };
 }
 
-/** Combines the rarest classes into one. */
+/** Combines the rarest classes into one class. */
 function fewer({ of, shares }: Classes): Classes {
   const byShare = [...shares.keys()].sort((a, b) => shares[b]! - shares[a]!);
   const numbers = new Map(byShare.map((each, rank) => [each, Math.min(rank, PAIR_CLASSES_MAX - 1)]));

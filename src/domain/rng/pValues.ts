@@ -112,7 +112,7 @@ export function goodnessP(counts: ArrayLike<number>, shares: ArrayLike<number>):
       restExpected += expected;
     }
   }
-  // An outcome with probability 0 was counted.
+  // An outcome with probability 0 occurred, so the p-value is 0.
   if (restExpected < total * 1e-12 && restCount > 0) return 0;
   if (restExpected >= EXPECTED_MIN) add(restCount, restExpected);
   return cells < 2 ? undefined : chiSquareP(statistic, cells - 1);

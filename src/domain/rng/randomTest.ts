@@ -24,7 +24,10 @@ export interface RandomTest<Draws> {
   readonly isList?: boolean;
 }
 
-/** Adds the counts of a further portion of draws to a sum. A full list ignores further values. */
+/**
+ * Adds the counts of a further portion of draws to the sum of the counts so far. A full list ignores further
+ * values.
+ */
 export function addCounts(
   { isList = false }: Pick<RandomTest<unknown>, 'isList'>,
   sum: Float64Array,

@@ -4,7 +4,10 @@
  */
 import { setTimeout as rest, setImmediate as turnOfLoop } from 'node:timers/promises';
 
-/** Minimum duration of work before a pause, in ms. After less work, a timer is not worth its cost. */
+/**
+ * Minimum duration of work before a pause, in ms. A pause after less work would not be worth the cost of its
+ * timer.
+ */
 const PIECE_MS = 2;
 /** Maximum pause, in ms, so that ending the work never takes long. */
 const REST_MS_MAX = 100;

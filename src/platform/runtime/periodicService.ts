@@ -1,6 +1,6 @@
 /**
- * Base class of services that take one turn after another, such as a poll, a cleanup or a renewal. Turns
- * never overlap.
+ * Base class of services that repeat a task, such as a poll, a cleanup or a renewal. One execution of the
+ * task is called a turn. Turns never overlap.
  */
 import { HEALTHY, type Health, type Service, unhealthy } from './service.js';
 

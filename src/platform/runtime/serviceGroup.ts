@@ -11,8 +11,8 @@ export interface ErrorLog {
 }
 
 /**
- * Order in which the services are stopped. `in-reverse`: one after the other, the newest first. `together`:
- * all at once, for services that don't depend on each other.
+ * Order in which the services are stopped. `in-reverse`: one after the other, starting with the service that
+ * was started last. `together`: all at once, for services that don't depend on each other.
  */
 export type StopOrder = 'in-reverse' | 'together';
 

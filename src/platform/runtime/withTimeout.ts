@@ -1,4 +1,4 @@
-/** Limits the time to wait for a promise, by a duration or a signal. */
+/** Limits the time to wait for a promise, by a duration or by an abort signal. */
 
 export class TimeoutError extends Error {
   override readonly name = 'TimeoutError';

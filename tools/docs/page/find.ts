@@ -78,7 +78,10 @@ export class Finder {
   }
 }
 
-/** Returns the position of the first word in the sorted list that is not before the given word. */
+/**
+ * Returns the position in the sorted list of the first word that is equal to the given word or comes after
+ * it.
+ */
 function lowerBound(words: readonly string[], word: string): number {
   let low = 0;
   let high = words.length;

@@ -73,6 +73,7 @@ openAnchors();
 openMenu();
 openSearch(document.querySelector('#site-search')!);
 openTries();
-// The inserted elements have moved the section that the URL names, so the page scrolls to it again.
+// The script has inserted elements, which moved the section that the URL names, so the page scrolls to this
+// section again.
 if (location.hash.length > 1)
   document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();

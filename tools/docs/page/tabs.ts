@@ -21,7 +21,7 @@ function choose(label: string): void {
   try {
     localStorage.setItem(KEPT, label);
   } catch {
-    // The browser does not allow local storage, so the choice is not saved.
+    // The browser does not allow local storage, so the selected language is not saved.
   }
 }
 

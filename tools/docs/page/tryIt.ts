@@ -28,8 +28,9 @@ const SHOWN_HEADERS = [
 class NotTried extends Error {}
 
 /**
- * Checks that the key belongs to a sandbox account by an empty choice of an outcome, which changes nothing. A
- * sandbox account gets an error about the body. For a production account the path does not exist.
+ * Checks that the key belongs to a sandbox account. For this, it sends a choice of the next outcome with an
+ * empty body, which changes nothing. A sandbox account gets an error about the body. For a production account
+ * the path does not exist.
  */
 async function isSandbox(): Promise<void> {
   if (sandboxKey === key) return;
