@@ -20,8 +20,8 @@ export interface AttackOrder {
    */
   readonly streamsOn?: number;
   /**
-   * Request that the attacker repeats at this rate over all its connections, with at most one request in
-   * flight on each.
+   * Request that the attacker repeats at a fixed rate, spread over all its connections, with at most one
+   * request in flight on each.
    */
   readonly flood?: { readonly request: string; readonly perSecond: number };
   /**
@@ -64,7 +64,7 @@ let isOver = false;
 let connectionsOpened = 0;
 const answers: Record<string, number> = {};
 
-/** Sends a request on each free connection at the ordered rate. */
+/** Sends requests at the ordered rate, each on a free connection. */
 async function flood({ port, connections, from, flood }: AttackOrder): Promise<void> {
   const { request, perSecond } = flood!;
   const isHead = request.startsWith('HEAD');

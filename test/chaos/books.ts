@@ -100,7 +100,7 @@ export class Books {
 
   /**
    * Reads the new rows and checks the records against all committed entries. The ledger must be at rest.
-   * Afterwards the fate of every record is decided.
+   * Afterwards it is known for every record whether its spin was dealt.
    */
   async reconcile(records: readonly SpinRecord[]): Promise<Findings> {
     const findings: Findings = { lost: [], twice: [], missing: [], other: [], unknowns: [0, 0, 0] };
@@ -311,7 +311,7 @@ export class Books {
       const { payoutMicros, balanceMicros } = booked;
       record.dealt = { spinId, payoutMicros, balanceMicros, digest: undefined, told: undefined };
     } else {
-      // No request of the record is in flight any more, so its fate is decided.
+      // No request of the record is in flight any more, so it is known whether its spin was dealt.
       record.isUnknown = false;
       record.isCounted = false;
     }

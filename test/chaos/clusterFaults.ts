@@ -58,8 +58,8 @@ const takenOver = ({ cluster }: ClusterFault, { slot, replica }: Struck): Promis
   until(() => cluster.serves(replica, slot), 'the replica has taken over', TAKEN_OVER_WITHIN_MS);
 
 /**
- * Cuts the replica off from its primary. Until it synchronizes again, it lacks all later writes, even after
- * it resumes.
+ * Cuts the replica off from its primary. The replica lacks all later writes until it synchronizes again, even
+ * after it has resumed.
  */
 async function cutReplica({ cluster }: ClusterFault, { primary, replica }: Struck): Promise<void> {
   await replica.freeze();

@@ -267,7 +267,7 @@ async function swallow(chosen: readonly Cable[], random: Random): Promise<void> 
   await pause(random.whole(...SWALLOW_MS));
   for (const cable of chosen) {
     cable.answers = true;
-    // The connection is cut, because later replies on it would be taken for the missing ones.
+    // The connection is cut, because later replies on it would be taken for the missing replies.
     cable.cut();
   }
 }

@@ -32,7 +32,8 @@ async function askForBlocks({ api, targets }: Arena): Promise<void> {
 }
 
 /**
- * Locks the row of the public log until an append waits for it, or until another fault stops Postgres.
+ * Locks the row of the public log until an append waits for the lock, or until a simultaneous fault of the
+ * round stops Postgres.
  * @param then callback that runs while the append waits
  */
 async function whileAppending(arena: Arena, then: () => void): Promise<void> {

@@ -18,8 +18,8 @@ const SETTLING_MS = 1000;
 const RENEWALS_PER_SECOND = 200;
 const CONNECTIONS = 16;
 /**
- * Percentile of the victim's times that is compared. The phases are so short that one pause of the machine
- * would change the p99.
+ * Percentile of the times of the victim's spins that is compared. The phases are so short that one pause of
+ * the machine would change the p99.
  */
 const SHARE = 0.9;
 const RATIO_MAX = 3;

@@ -6,7 +6,7 @@ import type { Acknowledgement } from './services.js';
 
 export interface PlannedFault {
   readonly name: FaultName;
-  /** Delay in ms after the start of the faults of the round. */
+  /** Time in ms from the start of the round's faults to the start of this fault. */
   readonly afterMs: number;
 }
 

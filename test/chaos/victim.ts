@@ -30,7 +30,7 @@ export interface Phase {
   readonly busy: number;
 }
 
-/** Returns a percentile of the times of one phase, divided by the same percentile of another phase. */
+/** Returns a percentile of the spin times of one phase, divided by the same percentile of another phase. */
 export const ratioOf = (phase: Phase, to: Phase, share = 0.99): number =>
   percentile(phase.times, share) / percentile(to.times, share);
 

@@ -473,7 +473,7 @@ describe.concurrent('the connection of spindle to the service', () => {
     expect(ended[4]!.error).toBe('KS-4002 The API key is not valid\n');
   });
 
-  test("spindle names a server that doesn't respond as the service does, and exits with 1", async () => {
+  test('spindle names the address of a server that is unreachable or does not answer like the service, and exits with 1', async () => {
     const server = createServer((_, response) => response.writeHead(502).end('<html>'));
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');

@@ -97,8 +97,8 @@ test.skipIf(spawnSync('python3', ['--version']).status !== 0)(
   async () => {
     const page = readFileSync(join(ROOT, 'docs', 'quick-start.md'), 'utf8');
     const [calling, once] = [...page.matchAll(/```python\n([\s\S]*?)```/g)].map(([, code]) => code!);
-    // On the page, an example call follows the function, so the call is removed. The pauses are shortened
-    // because the test doesn't check them.
+    // In the quick start, an example call follows the function, so the call is removed. The pauses are
+    // shortened because the test doesn't check them.
     const program = `${calling}\n${once!.split('\ngame = ')[0]!.replace('pause = 0.1', 'pause = 0.001')}`;
     await everyByte('py', (url, places) => {
       const loop = `for n in ${JSON.stringify(places)}:

@@ -92,7 +92,7 @@ type Started = { container: Container; printed: string };
 interface Deployment {
   /** Runs a container of a role until its command ends. */
   toTheEnd(role: Role, ...command: string[]): Promise<void>;
-  /** @returns a container of a role and its output once it is ready */
+  /** @returns a container of a role and its output, once the container is ready */
   start(role: Role): Promise<Started>;
   stop(role: Role, container: Container): Promise<void>;
 }

@@ -145,7 +145,7 @@ test('finds the same near misses as a comparison of all pairs of combinations', 
   expect(shown.map(({ presentation }) => presentation.comboString)).toEqual(['7|7|-', 'BELL|BELL|CH']);
 });
 
-test('does not mark a losing combination with the same reels as a win as a near miss', () => {
+test('a losing combination is not marked as a near miss if a winning combination has the same reels', () => {
   const sheet = sheetOf('classic-3-reel');
   const twin = { ...sheet.combinations[13]!, payMultiplier: 0, tierId: 0 };
   const shown = responses({ ...sheet, combinations: [...sheet.combinations, twin] });

@@ -146,7 +146,7 @@ describe('judgement of returns over simulated days', () => {
       const { state } = judge(spins, pay(spins), MOMENTS);
       states.set(state, (states.get(state) ?? 0) + 1);
     }
-    // The tolerances are four standard deviations of the number of such days.
+    // Each tolerance is four standard deviations of the number of days with the judgement.
     expect(Math.abs(states.get('REVIEW')! / days - 0.01)).toBeLessThan(0.004);
     expect(Math.abs(states.get('WATCH')! / days - 0.04)).toBeLessThan(0.008);
     expect([...states.keys()].sort()).toEqual(['REVIEW', 'WATCH', 'WITHIN']);

@@ -52,7 +52,7 @@ export async function setBonus(
   model.setPot(gameId, rules, amount(budget)!);
 }
 
-/** Checks that the pots that the operator reads match a possible state of the model. */
+/** Reads the pots as the operator does, and checks that they match a possible state of the model. */
 export async function judgePots(operate: Operate, model: PartnerModel): Promise<void> {
   for (const gameId of model.states[0]!.pots.keys()) {
     const seen = await operate('GET', `/games/${gameId}/communal`);

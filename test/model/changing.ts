@@ -20,7 +20,7 @@ export class Violation extends Error {}
  */
 export class Changing<T> {
   readonly #versions: { readonly value: T; readonly changedAt: number }[];
-  /** Index of the oldest version that a front end may still use, by front end. */
+  /** Index of the oldest version of the value that a front end may still use, by front end. */
   readonly #shown = new Map<number, number>();
 
   constructor(first: T) {
@@ -36,17 +36,20 @@ export class Changing<T> {
     this.#versions.push({ value, changedAt });
   }
 
-  /** Returns the values that a front end may use for a request sent at that time, oldest first. */
+  /** Returns the values that a front end may use for a request sent at a given time, oldest first. */
   possible(front: number, sentAt: number): T[] {
     return this.#versions.slice(this.#oldest(front, sentAt)).map(({ value }) => value);
   }
 
-  /** Returns all values that may have been in force at or after that time on any front end. */
+  /** Returns all values that may have been in force at or after a given time on any front end. */
   since(time: number): T[] {
     return this.#versions.slice(this.#inForce(time)).map(({ value }) => value);
   }
 
-  /** Records that a front end answered a request, sent at a time, in a way that only these values explain. */
+  /**
+   * Records that only the given values explain a front end's response to a request that was sent at the given
+   * time.
+   */
   showed(front: number, sentAt: number, values: readonly T[]): void {
     const from = this.#oldest(front, sentAt);
     const oldest = this.#versions.findIndex(({ value }, place) => place >= from && values.includes(value));
@@ -62,7 +65,7 @@ export class Changing<T> {
   }
 }
 
-/** Data of a rate limit window in a response. */
+/** A rate limit window as a response states it. */
 export interface WindowSeen {
   readonly limit: number;
   readonly remaining: number;

@@ -61,7 +61,7 @@ interface Counted {
 
 /**
  * Applies the effects of a spin: its count, the event that it fires, and the notice to its player.
- * @param players players after the spin itself
+ * @param players players after the spin itself has changed the balance of its player
  */
 export function counted(
   players: ReadonlyMap<string, Player>,
@@ -130,7 +130,7 @@ export const bonusText = (micros: bigint): string => usd(micros).replace(/0{1,4}
 /**
  * Compares the notice in a response with the expected notice.
  * @param eventIds known event ids by the spin that fired the event
- * @returns the known ids including the new one, or a text that describes the fault
+ * @returns the known event ids including the new one, or a text that describes the fault
  */
 export function judgeNotice(
   found: Json | undefined,

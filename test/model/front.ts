@@ -36,8 +36,8 @@ export const pathPart = (text: string): string =>
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /**
- * Resolves after a number of microseconds, which is too short for a timer. It determines the moment of a cut;
- * no event marks that moment.
+ * Resolves after a number of microseconds, which is too short a time for a timer. The wait determines the
+ * moment at which a connection is cut, because no event marks that moment.
  */
 export async function afterMicroseconds(us: number): Promise<void> {
   const end = performance.now() + us / 1000;
@@ -73,7 +73,8 @@ export class Front {
   }
 
   /**
-   * Sends a request and cuts the connection after a delay. Returns undefined if the response had not arrived.
+   * Sends a request and cuts the connection after a delay. Returns undefined if the response had not arrived
+   * before the cut.
    */
   async askAndCut(
     request: HttpRequest,

@@ -112,7 +112,7 @@ export class PartnerModel {
     return this.#landed(this.#states);
   }
 
-  /** Number of lost spins with an unknown result: whether they were dealt, or with which outcome. */
+  /** Number of lost spins of which it is unknown whether they were dealt, or with which outcome. */
   get undecided(): number {
     return this.#lost.filter((_, place) => !this.#isDecided(place)).length;
   }
@@ -614,8 +614,8 @@ export class PartnerModel {
   }
 
   /**
-   * Describes a wrong order of a player's spins in a state: a spin precedes another spin but was sent only
-   * after the response to the other. Undefined if the order is possible.
+   * Describes a wrong order of a player's spins in a state: a spin precedes another spin, although it was
+   * sent only after the response to that other spin. Undefined if the order is possible.
    */
   orderFault(state: State, playerId: string): string | undefined {
     const spins = state.players.get(playerId)!.entries.filter((entry) => typeof entry === 'string');

@@ -18,7 +18,7 @@ export interface PartnerChoice {
    */
   readonly spinLimit: number | null;
   readonly apiLimit: number | null;
-  /** Opening balance. Undefined means the default of the environment. */
+  /** Opening balance. Undefined means the default in the environment of the service. */
   readonly opening: string | undefined;
   readonly balanceMode: 'track' | 'enforce';
   readonly funding: string | null;

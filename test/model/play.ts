@@ -74,7 +74,7 @@ export interface World {
   readonly secondsAt: (time: number) => number;
   readonly cutStore: (() => void) | undefined;
   readonly auth: AuthFailures;
-  /** Number of occurrences of each outcome. */
+  /** Number of occurrences of each response, such as `spin 409 KS-4111`. */
   readonly seen: Map<string, number>;
 }
 
@@ -380,7 +380,8 @@ export class Play {
     if (cutStore === undefined) throw new Error('There is no cable to cut');
     for (const partner of this.#partners) {
       if (partner.model.undecided > 0) await this.#resolve(partner);
-      // Every request sent at this time may be lost, so only as many are sent as the model can follow.
+      // Every request that is in progress when the connections are cut may be lost, so only as many requests
+      // are sent as the model can follow.
       if (partner.model.undecided > 0) return;
     }
     this.#isTroubled = true;

@@ -30,7 +30,7 @@ export function keyText(key: Credential): string | undefined {
   return key === 'unknown' ? `ks_${'A'.repeat(43)}` : key.apiKey;
 }
 
-/** Returns the item with this number, modulo the number of items. */
+/** Returns an item of a list. The index may exceed the list, and is taken modulo the number of items. */
 export const pick = <T>(items: readonly T[], number: number): T | undefined => items[number % items.length];
 
 const NO_GAME = 2_000_000_000;

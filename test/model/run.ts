@@ -116,7 +116,8 @@ async function offsetOf(clock: StoreClock): Promise<number> {
   let offset = 0;
   await until(async () => {
     const askedAt = performance.now();
-    // The clock has whole seconds, so half a second is added on average.
+    // The store's clock returns whole seconds, which are half a second too low on average, so half a second
+    // is added.
     offset = (await clock.seconds()) + 0.5 - performance.now() / 1000;
     return performance.now() - askedAt < SOON_MS;
   }, 'the store tells its time at once');

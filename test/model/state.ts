@@ -235,7 +235,7 @@ export function dealt(
   };
 }
 
-/** Returns the balance after a spin, including the share that the spin itself fired. */
+/** Returns the balance after a spin, including the player's own share of an event that the spin fired. */
 export const balanceWith = (balance: bigint, share: Share | undefined): bigint =>
   share?.isTrigger === true ? balance + share.amount : balance;
 

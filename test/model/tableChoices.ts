@@ -45,7 +45,7 @@ export type TableOperation =
       readonly how: 'close' | 'void' | 'timeout';
     };
 
-/** Sequence number of an action, as a difference from that of the newest action. */
+/** Difference between the sequence number of the request and that of the newest action. */
 const SEQS = { next: 1, same: 0, older: -1, later: 2 } as const;
 export type Seq = keyof typeof SEQS;
 

@@ -42,7 +42,10 @@ async function failing<Draws>(
   return judged.filter(({ passed }) => !passed).map(({ name }) => name);
 }
 
-/** Yields ranges of words of a keystream, each changed by a function. */
+/**
+ * Yields the words of a keystream in ranges. The function `change` is applied to each range before it is
+ * yielded.
+ */
 function* words(count: number, name: string, change: (words: Uint32Array, stretch: number) => Uint32Array) {
   for (let i = 0; i < count; i++) yield change(wordsOf(seedOf(`${name} ${i}`), 262_144), i);
 }

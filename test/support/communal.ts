@@ -77,8 +77,8 @@ export async function auditFindings(stores: StoreUrls): Promise<unknown[]> {
 }
 
 /**
- * Runs one audit that does not wait for partner moves. Repeats an audit that was interrupted because a busy
- * store did not respond in time.
+ * Runs one audit, which does not wait for partner moves. Repeats the audit if it was interrupted because a
+ * busy store did not respond in time.
  */
 export async function auditReport(stores: StoreUrls): Promise<AuditReport> {
   let report = await audited(stores);

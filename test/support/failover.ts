@@ -26,7 +26,7 @@ export async function wereRepaired(
   return rows.filter(({ cell }) => cells.includes(cell));
 }
 
-/** Waits until the ledger has every entry of some cells. */
+/** Waits until the ledger has every entry of the given cells. */
 export const allIsBooked = (redisUrl: string, cells: readonly number[]): Promise<void> =>
   until(async () => {
     const { nodes, close } = await openNodes(redisUrl);
@@ -39,8 +39,8 @@ export const allIsBooked = (redisUrl: string, cells: readonly number[]): Promise
   }, 'the ledger has all that was dealt');
 
 /**
- * Waits until an audit finds no violation. Repeats an audit that was interrupted by a server that just
- * restarted and still considers itself a primary.
+ * Waits until an audit finds no violation. Repeats the audit if it was interrupted because a server that has
+ * just restarted still considers itself a primary.
  */
 export async function auditIsClean(stores: StoreUrls): Promise<void> {
   const isClean = async (): Promise<boolean> => (await auditFindings(stores)).length === 0;

@@ -3,8 +3,9 @@
  * started.
  *
  * The standard input of this process is a pipe from the run, which ends when the run ends for any reason.
- * After an orderly end no processes are left. The servers of a run work in the run's folder, and the service
- * processes have the folder in their environment.
+ * After an orderly end of the run no processes are left to end. The guard recognises the servers of the run
+ * by their working folder, which is in the run's folder, and the service processes by the folder in their
+ * environment.
  */
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -2,7 +2,7 @@
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Returns those of the folder and its contents that are open to other users, as `path mode`. */
+/** Returns which of the folder and its contents are open to other users, each as `path mode`. */
 export function openToOthers(folder: string): string[] {
   const all = readdirSync(folder, { recursive: true, withFileTypes: true });
   const paths = all.filter((each) => !each.isSymbolicLink()).map((each) => join(each.parentPath, each.name));

@@ -25,8 +25,8 @@ export interface PgBouncer {
 }
 
 /**
- * @param poolSize number of connections to Postgres. Clients have more, so their transactions share
- * connections.
+ * @param poolSize number of PgBouncer's connections to Postgres. Clients open more connections to PgBouncer,
+ * so their transactions share those to Postgres.
  */
 export async function startPgBouncer(databaseUrl: string, poolSize: number): Promise<PgBouncer> {
   const folder = await mkdtemp(join(await storesParent(), 'spindle-pgbouncer-'));

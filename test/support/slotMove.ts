@@ -17,7 +17,8 @@ export interface SlotMove {
 }
 
 /**
- * Marks the slot as moving on both servers. The old server then answers ASK for keys that it no longer has.
+ * Marks the hash slot as moving on both servers. The old server then answers ASK for keys that it no longer
+ * has.
  */
 export async function beginSlotMove(cluster: TestCluster, { slot, from, to }: SlotMove): Promise<void> {
   await cluster.ask(to, 'CLUSTER', 'SETSLOT', slot, 'IMPORTING', await cluster.ask(from, 'CLUSTER', 'MYID'));

@@ -26,7 +26,7 @@ let pg: Pg;
 let held: Answers;
 let freshSchema: string[];
 let service: Awaited<ReturnType<typeof startService>>;
-/** Prize names of the tickets that were sold after the takeover. */
+/** Prize names of the tickets that were sold after the upgrade. */
 const won: string[] = [];
 const spunSince: { body: SpinBody; text: string }[] = [];
 
@@ -120,7 +120,7 @@ async function formats(): Promise<number[]> {
   return [rows[0]!.format, ...(await Promise.all(cells)).map((format) => Number(format ?? 1))];
 }
 
-describe('takeover of the stores of version 1.4.0', () => {
+describe('upgrade of the stores of version 1.4.0', () => {
   test('the recorded stores of version 1.4.0 have an outbox, a half-sold raffle and an unconfirmed ticket', () => {
     expect(held.outboxEntries).toBeGreaterThan(40);
     const tickets = held.sent.filter(({ body }) => body.gameId === held.raffleId);
@@ -130,15 +130,15 @@ describe('takeover of the stores of version 1.4.0', () => {
     expect(held.deals.length).toBeGreaterThan(held.openRounds);
   });
 
-  test('the stores of version 1.4.0 have the schema of a fresh database after the takeover', async () => {
+  test('after the upgrade, the stores of version 1.4.0 have the schema of a fresh database', async () => {
     expect(await schemaOf(pg)).toEqual(freshSchema);
   });
 
-  test('the takeover keeps the migration records with which version 1.4.0 can start beside this version', async () => {
+  test('the upgrade keeps the migration records with which version 1.4.0 can start beside this version', async () => {
     expect(await count('SELECT count(*) AS rows FROM migrations')).toBe(56);
   });
 
-  test('the takeover answers each request id of version 1.4.0 with the bytes of its first answer', async () => {
+  test('this version answers each request id of version 1.4.0 with the bytes of its first answer', async () => {
     for (const { body, text } of held.sent) {
       const answer = await spin(body);
       expect(answer.headers.get('idempotent-replayed')).toBe('true');
@@ -148,7 +148,7 @@ describe('takeover of the stores of version 1.4.0', () => {
     expect(await spin({ ...body, playerId: 'somebody-else' })).toMatchObject({ status: 409 });
   });
 
-  test('the takeover keeps balances, webhooks, and the sealed pool with its commitment', async () => {
+  test('the upgrade from version 1.4.0 keeps balances, webhooks, and the sealed pool with its commitment', async () => {
     for (const { path, text } of held.players.filter(({ path }) => !path.endsWith(held.unconfirmed.playerId)))
       expect(await get(path)).toBe(text);
     // The health of the webhooks is not compared, because the number of due deliveries increases with the
@@ -158,19 +158,19 @@ describe('takeover of the stores of version 1.4.0', () => {
     expect(await get(`/games/${held.raffleId}/pool`)).toBe(held.pool);
   });
 
-  test('the takeover answers each blackjack deal of version 1.4.0 with the bytes of its first answer', async () => {
+  test('this version answers each blackjack deal of version 1.4.0 with the bytes of its first answer', async () => {
     for (const { playerId, requestId, text } of held.deals) {
       const answer = await deal(service, held.apiKey, held.tableId, playerId, requestId);
       expect([answer.text, answer.headers.get('idempotent-replayed')]).toEqual([text, 'true']);
     }
   });
 
-  test('the takeover does not repeat an adjustment of version 1.4.0', async () => {
+  test('this version does not repeat an adjustment of version 1.4.0', async () => {
     for (const { path, body, text } of held.adjustments)
       expect((await service.operator('POST', path, body)).text).toBe(text);
   });
 
-  test('the takeover commits the outbox of version 1.4.0 including an unconfirmed ticket, which its request id returns', async () => {
+  test('this version commits the outbox of version 1.4.0 including an unconfirmed ticket, which its request id returns', async () => {
     await until(async () => (await outboxEntries()) === 0, 'the outbox is empty');
     const spins = await count(`SELECT count(*) AS rows FROM ledger WHERE kind = ${ENTRY_KINDS.spin.code}`);
     expect(spins).toBe(held.sent.length + 1);
@@ -200,7 +200,7 @@ describe('takeover of the stores of version 1.4.0', () => {
     expect(await auditStores()).toMatchObject({ status: 0 });
   });
 
-  test('spins after the takeover continue the history of a player of version 1.4.0', async () => {
+  test('spins after the upgrade continue the history of a player of version 1.4.0', async () => {
     const { gameId, wagerUsd } = held;
     const playerId = 'player-2';
     for (let number = 0; number < SPINS; number++) {
@@ -246,7 +246,7 @@ describe('takeover of the stores of version 1.4.0', () => {
     expect(pool.poolCommitment).toBe(JSON.parse(held.pool).poolCommitment);
   });
 
-  test('the audit finds no problem after the takeover from version 1.4.0', async () => {
+  test('the audit finds no problem after the upgrade from version 1.4.0', async () => {
     expect(await auditStores()).toMatchObject({ status: 0 });
   });
 
@@ -271,7 +271,7 @@ describe('takeover of the stores of version 1.4.0', () => {
     const isBack = async (): Promise<boolean> => (await spin(spunSince[0]!.body)).status === 200;
     await until(isBack, 'the cells are rebuilt');
     for (const { body, text } of spunSince) expect((await spin(body)).text).toBe(text);
-    // A ticket's request id never expires, however old the recorded files are.
+    // A ticket's request id never expires, however old the recorded stores of version 1.4.0 are.
     for (const { body, text } of held.sent)
       if (body.gameId === held.raffleId) expect((await spin(body)).text).toBe(text);
     expect(await Promise.all(held.players.map(({ path }) => get(path)))).toEqual(balances);

@@ -10,8 +10,8 @@ import { nameServers } from '../../src/webhooks/allowedAddresses.js';
 import { Sender } from '../../src/webhooks/sender.js';
 
 /**
- * Maximum number of bytes sent. The socket buffers of both sides hold more than was read, and more than one
- * chunk.
+ * Maximum number of bytes that a server can send until the cut. They are more than the service reads, because
+ * the socket buffers of both sides also hold data, which may be more than one chunk.
  */
 const SENT_MAX = 16 * 1024 * 1024;
 /**

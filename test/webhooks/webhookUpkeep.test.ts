@@ -364,8 +364,8 @@ test('deactivates a webhook only after five days of failures and a delivery with
   };
   // The first failure and another failure five days later are recorded. Further attempts follow each of them.
   expect([await attempt(0, false), await attempt(5.1, false)]).toEqual([true, true]);
-  // A successful delivery restarts the five days, and a delivery that ends within them does not deactivate
-  // the webhook.
+  // A webhook is deactivated after five days without a success. A successful attempt begins this period anew.
+  // A delivery that runs out of attempts before the period ends does not deactivate the webhook.
   expect([await attempt(5.2, true), await attempt(5.3, false, true)]).toEqual([true, true]);
   expect(await health()).toMatchObject({ state: 'failing', reason: 'answered 500' });
   expect([await attempt(10.2, false, true), await attempt(10.4, false)]).toEqual([true, true]);

@@ -78,7 +78,7 @@ test('answers or refuses each HTTP request correctly, and never serves a request
       .filter((each) => each.outcome.shown() !== each[HTTP_SERVER])
       .map(({ name, outcome, [HTTP_SERVER]: expected }) => `${name}: ${outcome.shown()}, not ${expected}`);
   await until(() => differing().length === 0, 'each is as expected').catch(() => {});
-  // Wait until no more answers can arrive.
+  // No more answers can arrive after this wait.
   await new Promise((resolve) => setTimeout(resolve, SILENCE_MS));
   expect(differing()).toEqual([]);
   for (const { outcome } of seen) outcome.end();

@@ -40,11 +40,14 @@ describe('a port that is in use', () => {
     holder.close();
   });
 
-  test.runIf(HTTP_SERVER === 'uws')('shares a port with a process of the same database', async () => {
-    const env = environment(ours, { ROLES: 'http', PORT: String(await freePort()) });
-    const first = await spawnService(env);
-    const second = await spawnService(env);
-    expect(second.base).toBe(first.base);
-    for (const each of [first, second]) expect(await each.end()).toBe(0);
-  });
+  test.runIf(HTTP_SERVER === 'uws')(
+    'a service process shares its port with another process on the same database',
+    async () => {
+      const env = environment(ours, { ROLES: 'http', PORT: String(await freePort()) });
+      const first = await spawnService(env);
+      const second = await spawnService(env);
+      expect(second.base).toBe(first.base);
+      for (const each of [first, second]) expect(await each.end()).toBe(0);
+    },
+  );
 });

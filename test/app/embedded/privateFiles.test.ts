@@ -41,7 +41,7 @@ async function start(): Promise<ServerProcess> {
 const folders = (): string[] => [dataDir, join(base, 'position'), join(base, 'log')];
 const openOnes = (): string[] => folders().flatMap(openToOthers);
 
-/** Sets the file modes that earlier versions left with the usual umask. */
+/** Gives the files the modes that they had after a start of an earlier version under the usual umask. */
 function openAll(): void {
   for (const folder of [dataDir, join(base, 'log')]) chmodSync(folder, 0o755);
   for (const part of ['redis', 'log-key', 'seeds-key']) {

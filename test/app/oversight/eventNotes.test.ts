@@ -109,6 +109,6 @@ test('counts frequent system events by subject without losing any, and counts su
   expect(counts.get('others')).toBe(300);
   expect(counts.size).toBe(1001);
   // The first event of a subject is recorded at once. Its other events of that minute share one further
-  // entry, which is written at the stop at the latest.
+  // entry, which is written when the service stops at the latest.
   expect(told.length).toBeLessThanOrEqual(2 * 1001);
 });

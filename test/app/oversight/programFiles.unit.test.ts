@@ -108,7 +108,7 @@ test('finds each file added to the build wherever it lies, but ignores developme
 });
 
 test('keeps the output of check, openapi and types outside the build, so the list omits no file of the build', () => {
-  // The part of the script before `all`, which is the build itself.
+  // The part of the build script before the function `all`. This part is the build itself.
   const [parts] = readFileSync(join(ROOT, 'tools', 'build.sh'), 'utf8').split('\nall() {');
   const check = readFileSync(join(ROOT, '.ci', 'check'), 'utf8');
   for (const text of [parts!, check]) {

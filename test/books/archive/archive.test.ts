@@ -184,7 +184,7 @@ afterAll(async () => {
 const bindFrom = (day: string) =>
   raw`UPDATE cells SET binding_ms = ${startOf(today)}, bound_from_id = ${String(idsOfDay(day).from)}::bigint`;
 
-/** Releases the request ids of all days into one run. */
+/** Releases the request ids of all days into one run of request ids. */
 async function handOverAll(): Promise<void> {
   const [cell] = await sql<{ fence: bigint; handed_over_id: bigint; cursor_id: bigint }[]>`
     SELECT fence, handed_over_id, cursor_id FROM cells WHERE cell = 0`;
@@ -453,7 +453,8 @@ describe.sequential('a week of archived ledger days', () => {
     expect(await dropOf(days[0]!)).toEqual({ faults: [] });
     const [table] = await raw`SELECT to_regclass(${`ledger_${days[0]!.replaceAll('-', '')}`})::text AS name`;
     expect(table!.name).toBeNull();
-    // A run is only deleted as a whole, so this run still has the request ids of the dropped day.
+    // A run of request ids is only deleted as a whole, so this run still has the request ids of the dropped
+    // day.
     const { to } = idsOfDay(days[0]!);
     const runs =
       await raw`SELECT 1 FROM request_runs WHERE from_id < ${String(to)}::bigint AND to_id >= ${String(to)}::bigint`;

@@ -531,7 +531,7 @@ describe('audit of outcomes', () => {
     await sql`UPDATE ledger SET outcome_code = (outcome_code + 1) % 3 WHERE entry_id = ${id}`;
     const changed = await audited();
     expect(problems(changed).outcomes).toContain('the outcome differs from the sealed outcome');
-    // The audit may also report that the other code pays a different amount.
+    // The audit may also report that the changed outcome code pays a different amount.
     expect(changed.checks.find(({ name }) => name === 'outcomes')!.listed).toContainEqual(
       expect.objectContaining({
         problem: 'the outcome differs from the sealed outcome',

@@ -98,7 +98,7 @@ describe('daily judgement of returns', () => {
     const { body } = await read(honest, '?days=3');
     const to = shift(today, -1);
     const [rolling, life] = body.windows;
-    // The window has 28 days with spins, 14 with each return.
+    // The window has 28 days with spins: 14 days with each of the two returns.
     const inBoth = 14 * 5000;
     expect(rolling).toMatchObject({
       window: 'ROLLING_30',

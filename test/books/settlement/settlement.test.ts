@@ -320,8 +320,8 @@ describe('states of a settlement report', () => {
     expect((await read(partner, `${date}?revision=2`)).body).toEqual(second.body);
     expect(await read(partner, `${date}?revision=3`)).toMatchObject(failed(404, 'KS-4301'));
     expect(await read(partner, `${date}?revision=0`)).toMatchObject(failed(400, 'KS-4101'));
-    // A partner that has read the first revision has not seen the second, so it must name the newest
-    // revision.
+    // A partner that has read only the first revision has not seen the second, so its request must name the
+    // newest revision.
     expect(await acknowledge(partner, date, '?revision=1')).toMatchObject(failed(409, 'KS-4304'));
     expect(await dispute(partner, date, 'x', '?revision=1')).toMatchObject(failed(409, 'KS-4304'));
     expect(await acknowledge(partner, date, '?revision=3')).toMatchObject(failed(404, 'KS-4301'));

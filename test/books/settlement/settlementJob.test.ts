@@ -138,7 +138,7 @@ describe('daily settlement reports', () => {
       }
       expect(new Set(ready).size).toBe(ready.length);
       expect(ready.length).toBe(15);
-      // A second execution makes no further reports.
+      // A second execution of the job makes no further reports.
       await Promise.all((await Promise.all([worker(), worker()])).map(({ job }) => job.turn()));
       for (const { partnerId } of partners) expect(await made(partnerId)).toHaveLength(5);
     } finally {
@@ -253,8 +253,8 @@ describe('completeness of a settlement day', () => {
     const date = shift(today, -1);
     const { settlements } = await worker();
     /**
-     * Returns the status of the first report of the day. A day that was complete once stays complete, so the
-     * old report is deleted first.
+     * Makes the first report of the day and returns its status. Existing reports are deleted before, because
+     * a day that was complete once would stay complete.
      */
     const status = async (): Promise<string> => {
       await sql.begin(async (tx) => {
@@ -284,7 +284,8 @@ describe('completeness of a settlement day', () => {
       expect((await front.spin(partner.key, spin)).status).toBe(200);
       expect(await redis.xlen(outboxKey(cell))).toBe(1);
       expect(await status()).toBe('GENERATED');
-      // This batch is the same, but its first entry appears to be dealt in the last millisecond of yesterday.
+      // The same batch is written to the outbox again, but its first entry now appears to be dealt in the
+      // last millisecond of yesterday.
       const [[, fields]] = (await redis.xrangeBuffer(outboxKey(cell), '-', '+')) as [[Buffer, Buffer[]]];
       fields[1]!.writeBigUInt64LE(firstIdAt(startOf(today)) - 1n, OUTBOX.id);
       await redis.del(outboxKey(cell));

@@ -1,6 +1,6 @@
 /**
- * Tests days that end earlier than by the real clock: the reports, the ledger and the responses to clients
- * must agree to the micro-USD.
+ * Tests days that are ended early, by ledger entries with times ahead of the real clock: the reports, the
+ * ledger and the responses to clients must agree to the micro-USD.
  */
 import { Redis } from 'ioredis';
 import postgres from 'postgres';

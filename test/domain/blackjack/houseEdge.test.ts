@@ -19,7 +19,10 @@ const ERRORS_MAX = 4;
 const SIMULATED_ROUNDS = IS_WHOLE ? 20_000_000 : 2_000_000;
 const DEALER_ROUNDS = IS_WHOLE ? 300_000 : 60_000;
 const NATURAL_ROUNDS = IS_WHOLE ? 4_000_000 : 500_000;
-/** Range of the standard deviation of the gain of a round by basic strategy, in wagers. */
+/**
+ * Permitted range of the standard deviation of a round's gain, in wagers, if the player follows basic
+ * strategy.
+ */
 const DEVIATION = [0.9, 1.3] as const;
 /**
  * The stakes of a round have a standard deviation of 0.36 wagers. The tolerance also covers the rounding of

@@ -264,7 +264,8 @@ describe('refusals of blackjack requests, in the order of the checks', () => {
     expect((await act(service, poor.key, lost.roundId, 'hit', 1)).status).toBe(200);
     const funded = await service.newPartner({ fundingUsd: 1 });
     const bounded = await newTable(service, funded.partnerId);
-    // The funding must cover four times two hands of the wager, which is 2 USD.
+    // The funding must cover the largest payout of a round, 4 × `maxHands` × wager. With two hands this is 2
+    // USD.
     expect(await deal(service, funded.key, bounded, 'x', 'r')).toMatchObject(failed(503, 'KS-5011'));
     const broke = await service.newPartner({ balanceMode: 'enforce', openingBalanceUsd: 0 });
     const closed = await newTable(service, broke.partnerId);

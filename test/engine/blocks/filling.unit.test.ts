@@ -7,7 +7,7 @@ const queueOf = (gameId: number, partnerId: number): Queue =>
   newQueue({ gameId, partnerId }, undefined as never, undefined as never);
 
 /**
- * Fills all queues in the way of the block keeper.
+ * Fills all queues as the block keeper does.
  * @returns the highest number of queues that were filled at once, in total and per partner
  */
 function fillAll(

@@ -7,7 +7,10 @@ import { parSheet } from '../../support/sheets.js';
 import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
-/** Number of partners. It exceeds the Postgres connections of a worker and its front end together. */
+/**
+ * Number of partners. It exceeds the number of Postgres connections that a worker and its front end have
+ * together.
+ */
 const PARTNERS = 24;
 /** Maximum number of Postgres connections that a worker uses to replenish games. */
 const CONNECTIONS_MAX = 6;

@@ -82,7 +82,7 @@ async function findings(redraw = false) {
 }
 
 describe.sequential('removal of the outcomes of an exhausted block', () => {
-  /** Proof of the first spin, taken while the outcomes of its block were stored. */
+  /** Proof of the first spin, taken while the outcomes of its block were still stored. */
   let proof: Record<string, unknown>;
   let block: Record<string, unknown>;
   const proofOf = async (spinId: string) => {

@@ -1,6 +1,6 @@
 /**
- * Tests the rotation of a game: outcomes that were sealed but not dealt before it are never dealt, and
- * nothing else is lost.
+ * Tests the rotation of a game: outcomes that were sealed but not dealt before the rotation are never dealt,
+ * and nothing else is lost.
  */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
@@ -62,7 +62,7 @@ const audit = () =>
   promisify(execFile)(process.execPath, [cliOf(ROOT), 'audit'], {
     env: { PATH: process.env.PATH, REDIS_URL: stores.redisUrl, DATABASE_URL: stores.databaseUrl },
   });
-/** Checks that each void is in the public log before the blocks that follow it. */
+/** Checks that the public log has each void before the blocks that the game gets after the void. */
 async function expectVoidsInOrder(gameId: number): Promise<void> {
   await until(async () => {
     const [left] =

@@ -1,4 +1,4 @@
-/** Tests that outcomes are made at the same pace at which a game is dealt. */
+/** Tests that outcomes of a game are made at the same pace at which they are dealt. */
 import { expect, test } from 'vitest';
 import {
   blockSizeFor,

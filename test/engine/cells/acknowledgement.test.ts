@@ -22,8 +22,8 @@ import { type Asked, codeOf, Witness } from '../../support/witness.js';
 
 const DEADLINE_MS = 8000;
 /**
- * Time in ms that a busy machine may take for a response that does not wait for the deadline, and that it may
- * exceed the deadline by.
+ * Time in ms that a busy machine may take for a response that does not wait for the deadline. A response that
+ * waits for the deadline may exceed it by the same time.
  */
 const SLACK_MS = 5000;
 
@@ -228,8 +228,8 @@ describe('two front ends with ACK=ledger and one with ACK=redis', () => {
       expectWithin(ms, SLACK_MS);
       await until(async () => (await listeners()) === all, 'every front end listens again');
     }
-    // A new front end never receives the announcements of earlier commits, but it must still answer a replay
-    // of such a spin.
+    // A new front end never receives the announcements of commits before its start, but must still answer
+    // replays of the spins that were committed then.
     const asked = await witness.spin(fronts[0], true);
     const late = await startLogged(stores, { ...LEDGER, ROLES: 'http' });
     try {

@@ -14,7 +14,7 @@ const OLD = 'set:1';
 const NEW = 'set:2';
 const CELL = entryCell(1n);
 
-/** Takes its turns only when a test calls look(). */
+/** A memory of answered spins that takes its turns only when a test calls look(). */
 class Looking extends AnsweredSpins {
   look = (): Promise<void> => this.takeTurn();
 }

@@ -183,7 +183,7 @@ describe('a Redis whose replies do not arrive', () => {
     for (const answer of [named, nameless])
       expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
     cable.answers = true;
-    // The connection is cut because the proxy swallowed replies that its reply stream now lacks.
+    // The connection is cut because its reply stream lacks the replies that the proxy swallowed.
     cable.cut();
     await until(
       async () => (await client.request('GET', '/readyz')).status === 200,

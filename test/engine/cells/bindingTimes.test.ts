@@ -19,7 +19,7 @@ import { parSheet } from '../../support/sheets.js';
 import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
-/** Time for which request ids stay bound, in seconds, that is longer than any test (30 days). */
+/** Time in seconds for which request ids stay bound. It is 30 days, so no binding ends during a test. */
 const LONG = '2592000';
 
 let stores: TestStores;
@@ -132,7 +132,8 @@ test('a shorter IDEMPOTENCY_TTL_S applies only to request ids bound later, and G
 
 test('runs of unbound request ids are dropped, also from front ends, but tickets and adjustments stay bound', async () => {
   await start('3');
-  // A run that begins before the binding time was shortened is kept as long as its oldest ids may be bound.
+  // A run of request ids that begins before the binding time was shortened is kept as long as its oldest ids
+  // may be bound.
   await spin('before');
   await untilReleased(redis, 0);
   const raffle = await client.operator<{ gameConfigId: number }>(
@@ -216,7 +217,8 @@ test('a front end reloads the filter of a run whose bytes were replaced under th
   const holder = { cell: 0, partnerId: partner.partnerId };
   const [entry] = await entriesOf('mine-1');
   const [run] = await sql`SELECT * FROM request_runs WHERE from_id < ${entry!} AND to_id >= ${entry!}`;
-  // After a restore, a database may have another run with the same number, cell, entries and length.
+  // After a restore, a database may have another run of request ids with the same number, cell, entries and
+  // length.
   const theirs = keyOf('theirs');
   const filter = new RequestFilter(Number(run!.filter_bytes));
   filter.addPairs(Uint32Array.of(theirs.readUInt32BE(0), theirs.readUInt32BE(4), 0, 0));

@@ -216,7 +216,7 @@ test('a released requestId stays bound: a retry gets the same bytes, a different
     requestId: `old-${i}`,
   }));
   const texts: string[] = [];
-  // The spins last for several releases of request ids, so that there are several runs.
+  // The spins last for several releases of request ids, so that there are several runs of request ids.
   for (const [i, body] of bodies.entries()) {
     texts.push((await spin(body)).text);
     if (i % 8 === 7) await untilReleased(redis, 0);
@@ -331,7 +331,7 @@ test('the audit finds request ids in runs that are missing, duplicated, misplace
   };
   const lacking = "a released requestId is missing in the runs, or can't be found there";
   const strange = 'a run has a requestId that is not in the ledger';
-  // The damage replaces the pairs of a block that is followed by other blocks.
+  // The damage replaces the (hash, entry) pairs of a block in a run. Other blocks follow this block.
   const damage: readonly [pairs: string, found: string[]][] = [
     ['substr(pairs, 17)', [lacking]],
     ['pairs || substr(pairs, 1, 16)', [lacking]],

@@ -25,8 +25,9 @@ const PARTNER = { cell: CELL, newestMove: undefined, epoch: '1', partnerId: 1 };
 const GAME = { ...PARTNER, gameId: 5 };
 
 /**
- * Closes and releases all request ids of the cell, as its owner does once every entry is committed. @returns
- * the entry up to which they are released
+ * Closes and releases all segments of the cell's request ids, as its owner does once every entry is
+ * committed.
+ * @returns the newest entry whose request id is released
  */
 async function releaseAll(): Promise<bigint> {
   const owner = { cell: CELL, fence: CLAIMED.fence };

@@ -1,6 +1,6 @@
 /**
  * Tests the descriptions in ARCHITECTURE.md of how a spin, a ticket, a round's action and a request id are
- * processed. Code in every file that a description names must be executed by such a request.
+ * processed. Such a request must execute code in every file that its description names.
  */
 import { readFileSync } from 'node:fs';
 import { type Profiler, Session } from 'node:inspector/promises';

@@ -99,8 +99,8 @@ test("an operator can choose a partner's cell, but not a draining cell, and the 
   expect((await cells()).map(({ isDraining }) => isDraining)).toEqual([false, false, true, false]);
   for (const cell of [2, 4, 256]) expect(faultOf(await create('refused', cell))).toEqual(FAULT);
   for (const cell of [0, 1]) expect((await drain(cell, true)).status).toBe(204);
-  // Only cell 3 accepts new partners, because the other cells are being drained. They do not have more
-  // partners than cell 3.
+  // Only cell 3 accepts new partners, because the other cells are being drained. Without that, new partners
+  // could also be assigned to the other cells, which have no more partners than cell 3.
   for (const slug of ['e', 'f', 'g']) expect((await create(slug)).body.cell).toBe(3);
   expect(faultOf(await drain(3, true))).toEqual(FAULT);
   expect(faultOf(await drain(4, true))).toEqual([404, 'KS-4215']);

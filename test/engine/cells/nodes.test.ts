@@ -105,7 +105,8 @@ test('a cell that lacks an entry which its caller has answered deals nothing', a
   const behind = { operation: 4, epoch: EPOCH, answered: answered.newest(CELL, EPOCH)! };
   await expect(dealOnce(scripts, [item()], behind)).rejects.toThrow(LacksError);
   expect(await nodes.cell(CELL).head()).toEqual(before);
-  // Under another epoch no spin was answered, so the cell deals.
+  // No spin was answered under another epoch, so a call under that epoch names no answered entry that the
+  // cell could lack.
   expect(answered.newest(CELL, 'data:2')).toBe(undefined);
 });
 

@@ -8,7 +8,7 @@ const OVERLAP_MIN = 16;
 const BATCH_MAX = 40;
 const SLOTS = 3;
 
-/** Operation for the queues, whose commands are never sent in these tests. */
+/** Operation for the queues. These tests never send its commands. */
 const OPERATION = {
   slots: 0,
   batchMax: BATCH_MAX,

@@ -143,7 +143,7 @@ describe('the spin script (lua/deal.lua)', () => {
     ).toEqual(dealt.map((_, index) => index));
   });
 
-  test("the spin script keeps no more outcomes ahead than a game's record may hold, even if some spins are refused", async () => {
+  test("the spin script reads ahead no more outcomes than a game's record may hold, even if some spins are refused", async () => {
     await load(0, ...Array.from({ length: 200 }, (_, i) => i % PAYOUTS.length));
     await run([item({ requestId: 'first' })]);
     const repeated = Array.from({ length: 60 }, () => item({ requestId: 'first' }));
@@ -378,7 +378,7 @@ describe('the spin script (lua/deal.lua)', () => {
     await load(0, 0, 0);
     await run([item()]);
     const last = (await redis.hgetBuffer(cellKey(CELL), 'last'))!;
-    // The newest entry has a time two periods in the future, as if the clock had been ahead.
+    // The newest entry has a time two days in the future, as if the clock had been ahead.
     last.writeUIntLE(Date.now() + 2 * 86_400_000, 0, 6);
     await redis.hset(cellKey(CELL), 'last', last);
     const [first] = (await run([item({ requestId: 'ahead' })])).cores;

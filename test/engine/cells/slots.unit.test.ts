@@ -71,7 +71,7 @@ test('a server may lack acknowledged entries after a takeover by another server,
   expect(mayLack(before, before)).toBe(false);
   // The server restarted from its own append-only file.
   expect(mayLack(before, 'run2.repl2.nodeA.1')).toBe(false);
-  // The process is the same, but its first replica has joined, or it has taken over a slot.
+  // The server process is the same, but the server has got its first replica or has taken over a slot.
   expect(mayLack(before, 'run1.repl2.nodeA.1')).toBe(false);
   expect(mayLack(before, 'run1.repl1.nodeA.4')).toBe(false);
   // A replica was promoted to primary, so the server may lack acknowledged entries.

@@ -1,6 +1,6 @@
 /**
- * Tests a front end that was paused while a partner moved to another cell and back. Its catalog has the right
- * cell, but not the latest move.
+ * Tests a front end that was paused while a partner moved to another cell and back. The front end's catalog
+ * has the right cell of the partner, but lacks the newest move.
  */
 import { Redis } from 'ioredis';
 import postgres from 'postgres';

@@ -188,7 +188,8 @@ describe('the API during outages of a store', () => {
         late(deal(service, partner.key, table, 'waits', 'round'), 60),
         late(deal(service, partner.key, table, 'nameless'), 60),
       ]);
-      // A deal of a round is answered only once it is committed, so it may have been made.
+      // A deal of a round is answered only once it is committed, so a deal that is not committed in time may
+      // still have been made.
       expect(round).toMatchObject(failed(409, 'KS-4110'));
       expect(unnamed).toMatchObject(failed(503, 'KS-5002'));
       expect((await spin()).status).toBe(200);

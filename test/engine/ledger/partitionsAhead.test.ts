@@ -76,8 +76,8 @@ test("commits spins to today's partition while a lock like that of ANALYZE or DE
 });
 
 test("a flush that needs today's missing partition creates it", async () => {
-  // The worker of the previous test is still running. Its own service would make the missing partition within
-  // ten seconds.
+  // The worker of the previous test is still running. Its partition maker would make the missing partition
+  // within ten seconds.
   const maker = vi.spyOn(PartitionMaker.prototype as unknown as { turn(): Promise<void> }, 'turn');
   maker.mockResolvedValue();
   onTestFinished(() => maker.mockRestore());

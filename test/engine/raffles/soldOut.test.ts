@@ -63,7 +63,7 @@ test.each([
   async (_, wrong, denial) => {
     const gameId = await newRaffle();
     // In the case of a refused player, the ticket is for this blocked player. In the case of a refused wager,
-    // its wager is wrong.
+    // the ticket has a wrong wager.
     const playerId = `p-${gameId}`;
     const wrongTicket = 'wagerUsd' in wrong ? wrong : { playerId };
     expect(await buy(gameId, late)).toBe(200);

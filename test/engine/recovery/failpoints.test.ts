@@ -147,11 +147,14 @@ async function allIsWell(step: Failpoint): Promise<void> {
 }
 
 const of = (kind: string): Failpoint[] => FAILPOINTS.filter((step) => step.startsWith(`${kind}.`));
-/** Returns the steps of a kind that are tested in each run. `npm run test:scale` tests all of them. */
+/**
+ * Returns the failpoints of a kind that this test run tries. `npm run test:scale` tries all failpoints of the
+ * kind.
+ */
 const some = (kind: string): Failpoint[] => of(kind).filter((step) => IS_WHOLE || OFTEN.has(step));
 /**
- * Steps that every run tests. The steps of a recovery are tested one after the other. The step after the
- * commit of a flush is tested together with the last ticket of a raffle.
+ * Failpoints that every test run tries. The steps of a recovery are tested one after the other. The step
+ * after the commit of a flush is tested together with the last ticket of a raffle.
  */
 const OFTEN = new Set<Failpoint>([
   'flush.rows-copied',
@@ -197,7 +200,7 @@ describe('a worker that is killed at a failpoint', () => {
         await areDealing(`ready-${step}`);
         await spins(step, 6);
         if (step !== 'release.merged') return;
-        // Spins until there are enough runs for a merge.
+        // Requests spins until there are enough runs of request ids for a merge.
         const runs = async () =>
           String((await sql`SELECT coalesce(max(run_id), 0) AS newest FROM request_runs`)[0]!.newest);
         for (let i = 0; i < 20 && !isDead(); i++) {

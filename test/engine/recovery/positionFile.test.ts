@@ -1,6 +1,6 @@
 /**
  * Tests restores of both stores to the same older moment, and a replaced Postgres. The position file proves
- * them, and nothing is dealt before an operator runs the command.
+ * such a restore or replacement, and nothing is dealt before an operator runs `spindle recover`.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -106,7 +106,7 @@ describe('the command spindle recover', () => {
   test('spindle recover leaves the Redis data of another database alone unless --replace is given', async () => {
     await service.stop();
     const foreign = '00000000-0000-0000-0000-000000000000:4:x';
-    // The fences of the other database's workers are higher.
+    // The workers of the other database have higher fences than the workers of this service.
     await redis.hset(cellKey(0), 'epoch', foreign, 'fence', '1000');
     const refused = await recover();
     expect(refused.status).toBe(1);

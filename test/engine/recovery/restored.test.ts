@@ -257,8 +257,8 @@ async function nothingIsShownAgain(least: (gameId: number) => number): Promise<v
 }
 
 /**
- * Sends an action of a round to Redis that a caller read before the restore, before a worker has voided the
- * round. If the action is accepted, {@link voidedOnce} fails.
+ * Sends an action of a round to Redis before a worker has voided the round. The caller has read the round
+ * before the restore. If the action is accepted, {@link voidedOnce} fails.
  */
 async function actBeforeVoid(): Promise<void> {
   service = await startService(restored, { ...SETTINGS, ROLES: 'http', SPIN_DEADLINE_MS: '1000' });

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { RequestPairs } from '../../../src/domain/requestPairs.js';
 import { CommittedRequestIds } from '../../../src/engine/requestIds/committedRequestIds.js';
 
-/** Returns a pair for each of these entries, with a hash that equals the entry's id. */
+/** Returns a (hash, entry) pair for each of these entries, with a hash that equals the entry's id. */
 const pairsOf = (...ids: number[]): RequestPairs => {
   const pairs = new RequestPairs(1);
   for (const id of ids) pairs.add(id, 0, 0, id);

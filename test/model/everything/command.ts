@@ -30,7 +30,9 @@ export interface Drawn {
   readonly choice: unknown;
 }
 
-/** Player names that are difficult to quote, to sort and to put into a path. */
+/**
+ * Returns an element of a list. The index may exceed the list, and is taken modulo the number of elements.
+ */
 export const PLAYERS = ['=a', 'b,"c"', 'ü %2F', 'd'] as const;
 
 export const gameOf = (state: State, kind: Game['kind']): Game | undefined =>

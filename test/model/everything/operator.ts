@@ -102,7 +102,8 @@ export const suspendGame: Command<Suspension> = {
     session.expect(reply, 'suspend', isClosed ? '410 KS-4218' : '200');
     if (isClosed) return NOTHING;
     game.isSuspended = choice.isSuspended;
-    // The change is in force within one second. A request that deals nothing reveals whether it is.
+    // The change is in force within one second. A request that deals nothing reveals whether the change is in
+    // force.
     const body = { gameId: game.gameId, playerId: 'nobody', wagerUsd: Number(usd(game.wager * 2n)) };
     const path = game.kind === 'blackjack' ? '/deal' : '/spin';
     const send = (): Promise<Reply> =>
@@ -189,8 +190,8 @@ export const everyone = (state: State): Touched => ({
 });
 
 /**
- * Restarts the service. Everything that it returns must stay the same. The restart affects all sequences in
- * progress (run.ts).
+ * Restarts the service. Everything that it returns must stay the same. The restart affects all sequences that
+ * are played at the time (run.ts).
  */
 export const restart: Command<null> = {
   name: 'restart',

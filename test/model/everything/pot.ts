@@ -19,8 +19,8 @@ export interface Told {
 }
 
 /**
- * Counts a drawn spin or a ticket that is already among the player's entries, if the game has a communal
- * progressive, and pays the event that it fires.
+ * Counts a drawn spin or a ticket if the game has a communal progressive, and pays the event that it fires.
+ * The spin or ticket must already be among the player's entries.
  * @returns the notice of the spin, or undefined
  */
 export function count(state: State, game: Game, player: PlayerState, spinId: string): Told | undefined {

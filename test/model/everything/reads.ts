@@ -206,7 +206,7 @@ const actionName = (action: Json): string =>
 
 async function compareGame(session: Session, game: Game): Promise<void> {
   const path = `/games/${game.gameId}`;
-  // The service takes the totals from the ledger, which is slightly behind.
+  // The service takes the totals from the ledger, to which entries are committed slightly later.
   await session.awaited(`GET ${path}`, async () => {
     const { json } = await session.operator('GET', path);
     const { spins, wagered, paid } = game.totals;

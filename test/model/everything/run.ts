@@ -43,7 +43,10 @@ export interface Bounds {
   readonly max: number;
 }
 
-/** Commands that affect all sequences in progress. A sequence that is being shrunk contains them itself. */
+/**
+ * Commands that affect all sequences that are played at the same time. While a failed sequence is shrunk,
+ * these commands are part of that sequence.
+ */
 const SHARED = [restart.name, segmentRelease.name];
 
 /**
@@ -178,8 +181,8 @@ export interface RunOptions {
   /** Number of sequences that are played concurrently. */
   readonly atOnce: number;
   /**
-   * Number of commands of all sequences between two shared events. The events are in turn a release of
-   * request ids and a restart. If undefined, there are no events.
+   * Number of commands, counted over all sequences, between two events that affect all sequences. A release
+   * of request ids and a restart alternate. If undefined, there are no such events.
    */
   readonly eventEvery?: number;
   readonly shrinkMs: number;

@@ -23,7 +23,7 @@ export interface World {
   requestIds(): Promise<void>;
   /** Output of the service and of its earlier processes: warnings and errors. */
   readonly log: () => string;
-  /** Number of occurrences of each outcome of each command. */
+  /** Number of occurrences of each result of each command. */
   readonly seen: Map<string, number>;
   /** Longest wait, in ms, for an effect that appears without a further request. */
   readonly patienceMs: number;
@@ -36,7 +36,7 @@ export interface World {
 
 const TRACED_CHARACTERS = 400;
 
-/** Interval of polls in ms. A poll costs more than the wait. */
+/** Interval of polls in ms. It is not shorter, because a poll costs more than the wait before it. */
 const LOOK_EVERY_MS = 50;
 
 export class Session {
@@ -106,7 +106,8 @@ export class Session {
     if (isRepeatable(method, body, headers) || (this.isMoving && !path.endsWith('/spin'))) {
       // KS-5002 means that nothing happened and that the request may be retried. Requests that wait for the
       // ledger are refused while it is slow, including those of other partners in the cell. The spins of a
-      // moving partner are held back, but its other requests may arrive at the moment of the switch.
+      // moving partner are held back, but its other requests may arrive at the moment at which the partner is
+      // switched to the new cell.
       const isDone = async (): Promise<boolean> => {
         if (!isUnavailable(answer)) return true;
         this.saw(this.isMoving ? 'refused in a move' : 'refused for the moment');
@@ -151,7 +152,7 @@ export class Session {
     let last: string | undefined;
     const length = this.trace.length;
     const agrees = async (): Promise<boolean> => {
-      // Only the last attempt is kept in the trace.
+      // Of a request that is sent repeatedly, the trace keeps only the last attempt.
       this.trace.length = length;
       last = await differs();
       return last === undefined;

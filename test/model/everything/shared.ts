@@ -17,7 +17,10 @@ export class Shared {
   readonly #outside: (() => void)[] = [];
   #isDue = false;
 
-  /** @param every number of commands of all sequences between two events, which are of each kind in turn */
+  /**
+   * @param every number of commands, counted over all sequences, between two events. The kinds of events are
+   * used in turn.
+   */
   constructor(every: number, events: readonly { readonly drawn: Drawn; happen(): Promise<void> }[]) {
     this.#every = every;
     this.#events = events;
@@ -35,7 +38,10 @@ export class Shared {
     this.#happenOnceAllWait();
   }
 
-  /** Called between two commands of a sequence. @returns the event that happened meanwhile, or undefined */
+  /**
+   * Called between two commands of a sequence.
+   * @returns the event that happened during the call, or undefined
+   */
   async pass(): Promise<Drawn | undefined> {
     if (!this.#isDue && ++this.#commands < this.#every) return undefined;
     this.#isDue = true;

@@ -262,7 +262,10 @@ interface Misnamed {
   readonly how: string;
 }
 
-/** Sends request ids in a form that the service must refuse, or two different ones. Nothing may be dealt. */
+/**
+ * Sends a spin with a request id in a form that the service must refuse, or with two different request ids.
+ * Nothing may be dealt.
+ */
 export const misnamedId: Command<Misnamed> = {
   name: 'misnamed id',
   weight: 1,
@@ -290,7 +293,10 @@ interface Chosen {
   readonly isBeyond: boolean;
 }
 
-/** Chooses a player's next outcome as a tester. The next spin that is not refused takes it. */
+/**
+ * Chooses a player's next outcome as a tester. The player's next spin that is not refused takes the chosen
+ * outcome.
+ */
 export const chooseOutcome: Command<Chosen> = {
   name: 'choose outcome',
   weight: 2,

@@ -102,8 +102,8 @@ async function dealt(
     if (!isUnavailable(reply)) return true;
     session.saw('refused for the moment, without an id');
     const { json } = await session.play('GET', `/rounds?playerId=${encodeURIComponent(playerId)}&limit=1`);
-    // The first response to the deal is missing, so its replays could not be compared with it. So the deal
-    // must not have happened.
+    // The first response to the deal is missing, so no replay could be compared with that response. Therefore
+    // the deal must not have happened.
     same('rounds of a player', at(json, 'total'), String(state.players.get(playerId)?.rounds.length ?? 0));
     reply = await send();
     return false;
@@ -145,7 +145,7 @@ function applied(
   round.balance = player.balance;
   game.totals.wagered += wager;
   game.totals.paid += payout ?? 0n;
-  // The payout of the whole round decides whether it is a large win.
+  // The payout of the whole round decides whether the round is a large win.
   if ((payout ?? 0n) > state.threshold) {
     state.largeWins.push({
       id: round.roundId,

@@ -1,6 +1,6 @@
 /**
- * Plays a slot game, a raffle and a blackjack table, and checks the log's entries for each with `spindle
- * verify --history`.
+ * Plays a slot game, a raffle and a blackjack table, and checks the log's entries of each of these games with
+ * `spindle verify --history`.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

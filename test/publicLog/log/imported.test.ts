@@ -80,7 +80,8 @@ describe('a public log after a restore of Postgres', () => {
     (await service.request('GET', `/api/partner/v1/spins/${spinId}/proof`, { key: partner.key })).body;
 
   /**
-   * Plays, saves the database, plays on so that new blocks are logged, and restores the saved database.
+   * Deals outcomes and saves the database. Then deals more outcomes, so that new blocks are logged, and
+   * restores the saved database.
    * @returns the spins in the restored database
    */
   async function forgotten(more: NodeJS.ProcessEnv, isKnown: () => Promise<string>): Promise<string[]> {
@@ -136,8 +137,8 @@ describe('a public log after a restore of Postgres', () => {
   }
 
   /**
-   * Checks that `spindle verify --history` finds no fault in each game, and that it names the expected log as
-   * the previous one.
+   * Checks that `spindle verify --history` finds no fault in each game, and that its output gives the
+   * expected log as the predecessor of the current log.
    */
   async function expectHistory(
     logKey: string,
@@ -218,7 +219,7 @@ describe('a public log after a restore of Postgres', () => {
     await service.running.stop();
     await run(more);
     await expectGoesOn(spinIds, vkeyOf(another));
-    // The verifier reports that it did not examine the previous log.
+    // The verifier reports that it did not examine the predecessor of the current log.
     const numbers = expect.any(Number);
     await expectHistory(vkeyOf(another), [slot, table], { origin: ORIGIN, size: sizeOf(old), numbers });
     const at = `/log/${hashOfOrigin(ORIGIN)}`;

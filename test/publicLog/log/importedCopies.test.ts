@@ -50,7 +50,7 @@ async function play(): Promise<void> {
 }
 
 /**
- * Plays, saves the database, appends more to the log, and restores the saved database.
+ * Deals outcomes, saves the database, appends more records to the log, and restores the saved database.
  * @returns the newest signed note
  */
 async function restored(

@@ -62,7 +62,8 @@ async function play(games: number): Promise<number[]> {
 }
 
 /**
- * Plays, then restores a database that lacks the latest games and published checkpoints.
+ * Deals outcomes, then restores an older copy of the database, which lacks the newest games and published
+ * checkpoints.
  * @param kept reads the newest note that is stored outside Postgres
  */
 async function restored(more: NodeJS.ProcessEnv, kept: () => Promise<string>): Promise<void> {
@@ -161,7 +162,8 @@ describe('copies of the public log', () => {
     await expectWhole(copy);
     const vanished = () => service.metric('spindle_outside_copies_vanished_total{setting="LOG_COPY_DIR"}');
     expect(await vanished()).toBe(0);
-    // A file has the place of the folder, so the copy can't be written. The service must not wait for it.
+    // A file is in the place of the folder, so the copy of the log can't be written. The service must not
+    // wait for it.
     let tries = 0;
     await until(async () => {
       await rename(copy, `${copy}-away-${++tries}`);
