@@ -49,7 +49,7 @@ end
 if isNew then
   -- include: openPlayer
 end
--- An adjustment gets no entry number of its own, but the number of the player's previous entry. A player's
+-- An adjustment gets no entry number of its own, but the number of the player's entry before it. A player's
 -- spins are thus numbered without gaps.
 local text = pack(ENTRY_TEXT_FORMAT, #playerNames[1], #requestId) .. playerNames[1] .. requestId
 local head, index, credit, code, balance, core =

@@ -36,8 +36,8 @@ if away then
   for i = 1, partnerCount do isAway[i] = isTurnedAway(away, partnerIds[i], knownMoves[i]) end
 end
 
--- Decide each spin in order of arrival, so that a spin sees an earlier one of the same batch with its
--- requestId.
+-- Decide the spins in order of arrival. If an earlier spin of the same batch has the same requestId, the
+-- later spin finds that requestId bound.
 local tails, position = nil, spinsAt + 1
 for place = 1, spinCount do
   local kind, deny, partner, game, player, request, fingerprint, playerLength, requestLength, textAt =
@@ -79,7 +79,8 @@ for place = 1, spinCount do
       -- include: dealSpin
       if isDeferring then
         -- A call handles only one event of a communal progressive. The spin that would fire a second event,
-        -- and all spins after it, are left to the next call and do not count towards the rate limit.
+        -- and all spins after it, are not processed in this call and do not count towards the rate limit.
+        -- They are sent again in the next call.
         status = DEFERRED
         if kind ~= DEAL_COUNTED_KIND then spinsUsed[partner] = spinsUsed[partner] - 1 end
       end

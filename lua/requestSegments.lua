@@ -30,8 +30,8 @@ if KEYS[2] then
   changed = pack(SEGMENTS_FORMAT, releasedLow, releasedHigh, segment + 1)
     .. sub(segments, SEGMENTS_BYTES + ENTRY_ID_BYTES + 1)
 else
-  -- The newest segment ends at the cell's newest entry. If there is no entry after the end of the previous
-  -- segment, both segments end at the same entry.
+  -- The newest segment ends at the cell's newest entry. If there is no entry after the end of the segment
+  -- before it, both segments end at the same entry.
   local at = #segments > SEGMENTS_BYTES and #segments - ENTRY_ID_BYTES + 1 or 1
   local low, high = unpackStruct(ENTRY_ID_FORMAT, segments, at)
   if last then

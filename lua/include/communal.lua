@@ -10,8 +10,8 @@
 -- include: players
 -- include: playerFlags
 local bonus
--- A call handles only one event. The spin that would fire a second one, and all spins after it, are left to
--- the next call.
+-- A call handles only one event. The spin that would fire a second event, and all spins after it, must be
+-- sent again in the next call.
 local isDeferring = false
 if cell[5] and #gameIds > 0 then
   -- include: notes
@@ -106,7 +106,7 @@ if cell[5] and #gameIds > 0 then
   end
 
   -- Returns the names of a game's players and the times of their last spins, without duplicates, most recent
-  -- first: the players of this call, then those of earlier calls. Returns at most `most` players.
+  -- first: the players of this call, then those of earlier calls. The result has at most `most` players.
   local function recentPlayers(pot, earlier, most)
     local names, moments, seen, count = {}, {}, {}, 0
     local lines, chunkNumber = pot.recent, #earlier
@@ -145,8 +145,8 @@ if cell[5] and #gameIds > 0 then
     pot.recent = lines
   end
 
-  -- Returns the positions of players by name. Players who are not in this call get new positions, and their
-  -- records are read.
+  -- Returns the index of each named player in this call's list of players. A player who is not yet in the
+  -- list is added, and the player's record is read.
   local function placesOf(names)
     local placeOf, places, unread, unreadPlaces = {}, {}, {}, {}
     for place = 1, #playerNames do placeOf[playerNames[place]] = place end
@@ -167,8 +167,8 @@ if cell[5] and #gameIds > 0 then
     return places
   end
 
-  -- Returns the community of an event: the positions of its players other than the one who fired it, most
-  -- recent first.
+  -- Returns the community of an event without the player who fired the event: the index of each member in
+  -- this call's list of players, most recent first.
   local function communityOf(pot, game, trigger)
     if pot.communitySize == 0 then return {} end
     -- The most recent player is the player whose spin fires the event.
@@ -279,7 +279,7 @@ if cell[5] and #gameIds > 0 then
       return tail
     end,
 
-    -- Adds notes to the outbox, with which the ledger gets the number of counted spins, and prepares the list
+    -- Adds notes to the outbox, from which the ledger gets the number of counted spins, and prepares the list
     -- of recent players.
     note = function()
       for game, pot in pairs(pots) do

@@ -48,7 +48,7 @@ local function nextTier(pot)
   return tier
 end
 
--- Encodes the note for the ledger about the changes that a call makes to a pot.
+-- Encodes the note with which the ledger gets the changes that a call makes to a pot.
 local function stateNote(pot, cause, reference)
   return pack(
     STATE_NOTE_FORMAT, STATE_NOTE, cause, reference,

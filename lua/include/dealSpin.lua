@@ -1,4 +1,4 @@
--- Decides one spin of a batch, which has been counted and whose requestId is not bound. Gives `status`, and
+-- Decides one spin of a batch. The spin has been counted, and its requestId is not bound. Gives `status`, and
 -- for a dealt spin also `core` and `tail`. The loop runs only once. It exists so that a refusal can leave it
 -- by `break`.
 repeat

@@ -5,7 +5,7 @@
 -- computed {cN}:forced:<partner id>  hash with expiry, "<game id>:<partner id>:<playerId>" -> FORCED
 -- include: batch
 -- include: layouts/forced
--- By position of the partner: the key of its forced outcomes.
+-- By position of the partner in the batch: the key of the partner's forced outcomes.
 local forcedKeys, isAnyForced = {}, nil
 for i = 1, partnerCount do
   if isSandbox[i] then

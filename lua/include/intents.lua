@@ -1,8 +1,8 @@
 -- Decides an intent (an adjustment, a funding, new rules) once, and returns the result (INTENT_REPLY). An
 -- intent that is carried out is bound to its requestId. If an intent is refused, the cell stores the highest
--- refused number, and never carries out an intent with that number or a lower one. A call that was delayed in
--- the network therefore does nothing after its intent was refused to another call. The caller assigns a new
--- number to an intent that is still valid.
+-- refused number, and never carries out an intent with that number or a lower one. If two calls have the same
+-- intent and one of them is refused, the other call, which may be delayed in the network, therefore does
+-- nothing. The caller assigns a new number to an intent that is still valid.
 --
 -- Needs `refusedField`, a field of KEYS[1] for each sequence of numbers, and `requestKeys` with one requestId
 -- or none.

@@ -12,7 +12,7 @@ for game in pairs(takenGames) do
   gameValueCount = gameValueCount + 2
 end
 if gameValueCount > 0 then call('HSET', KEYS[4], unpack(gameValues)) end
--- With the announcement, the worker hears of a dealt-out block sooner than from the ledger. Nothing may
+-- From the announcement, the worker learns of a dealt-out block sooner than from the ledger. Nothing may
 -- depend on the announcement, because it can be lost, and Redis may not permit it.
 if dealtOutGames then
   for game in pairs(dealtOutGames) do

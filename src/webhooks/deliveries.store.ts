@@ -10,7 +10,7 @@ import type { Sql, Transaction } from '../postgres/connection.js';
 import { ATTEMPTS_MAX, recordEvents } from '../postgres/partnerEvents.js';
 import { arrayOf, raw } from '../postgres/statements.js';
 
-/** Number of days after which a permanently failing webhook is deactivated. */
+/** Number of days without a successful attempt after which a failing webhook is deactivated. */
 const FAILING_DAYS_MAX = 5;
 
 export interface DueDelivery {
@@ -24,7 +24,7 @@ export interface DueDelivery {
   /** Previous secret of the webhook, with which events are also signed until the given time. */
   readonly previous?: { readonly secret: string; readonly until: Date };
   readonly environment: Environment;
-  /** Number of attempts whose result is recorded. */
+  /** Number of attempts whose result has been recorded. */
   readonly attempts: number;
   readonly maxAttempts: number;
 }
@@ -37,8 +37,8 @@ const FAILURES_MAX = 50;
  */
 const REST_MAX_SECONDS = 60;
 /**
- * Time in seconds for which a single attempt blocks further attempts of a failing webhook. The block ends
- * earlier once the result is recorded.
+ * Time in seconds after the start of a failing webhook's single attempt for which no further attempt starts.
+ * Once the result is recorded, a further attempt may start earlier.
  */
 const ATTEMPT_SECONDS = 20;
 

@@ -27,7 +27,10 @@ const POLL_MS = 1000;
 const CLAIMED_MAX = 8;
 const CONNECT_TIMEOUT_MS = 5000;
 const ATTEMPT_TIMEOUT_MS = 10_000;
-/** Lease of claimed e-mails, in ms. It is long enough for all of them to use their full attempt timeout. */
+/**
+ * Lease of claimed e-mails, in ms. It is long enough even if each claimed e-mail takes its full attempt
+ * timeout.
+ */
 const LEASE_MS = CLAIMED_MAX * ATTEMPT_TIMEOUT_MS + 10_000;
 /** Maximum size of one reply of the SMTP server, in bytes. */
 const RESPONSE_BYTES_MAX = 65_536;

@@ -47,10 +47,10 @@ export async function noticeExpiringKeys(sql: Sql, now: Date): Promise<number> {
 export interface DueEmail {
   readonly deliveryId: string;
   readonly event: string;
-  /** Body of the event, the same as for webhooks. */
+  /** Body of the event, the same as webhooks receive. */
   readonly body: string;
   readonly recipient: string;
-  /** Number of attempts whose result is recorded. */
+  /** Number of attempts whose result has been recorded. */
   readonly attempts: number;
   readonly maxAttempts: number;
 }

@@ -22,7 +22,8 @@ export class Notices extends PeriodicService {
   readonly #options: NoticesOptions;
 
   constructor(options: NoticesOptions) {
-    // The notices are checked once at the start, because the previous check may have been long ago.
+    // The notices are checked once at the start, because the last check before the start may have been long
+    // ago.
     super({ everyMs: options.everyMs, firstAfterMs: 0 });
     this.name = options.name;
     this.#options = options;

@@ -75,7 +75,10 @@ const healthOf = (row: HealthRow): EndpointHealth => {
 
 export type FailingWebhook = ListedWebhook & { readonly partnerId: number; readonly slug: string };
 
-/** Minimum duration of a webhook's failure before it is reported. A retry usually ends shorter failures. */
+/**
+ * Time, in seconds, for which a webhook must have been failing before this is reported. A retry usually ends
+ * shorter failures.
+ */
 const FAILING_FOR = raw("interval '5 minutes'");
 /** Maximum number of failing webhooks that are listed. */
 const FAILING_NAMED = 10;

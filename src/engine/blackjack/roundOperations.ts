@@ -36,7 +36,7 @@ export interface RoundDealRequest extends RoundPlayer {
   /** Maximum loss that the operator covers for the partner, in micro-USD. Null means no limit. */
   readonly fundingMicros: number | null;
   readonly formerCells?: Partner['formerCells'] | undefined;
-  /** Version of the filters for which the ledger was found not to have the requestId. */
+  /** Version of the request-id filters for which a look-up in the ledger did not find the requestId. */
   readonly clearedAt?: number | undefined;
 }
 
@@ -113,7 +113,7 @@ export const roundDealOperation = (
 
 export interface RoundActRequest extends RoundPlayer {
   readonly shoeIndex: number;
-  /** Number of steps of the round, as far as the caller knows. */
+  /** Number of steps that the round has had, as far as the caller knows. */
   readonly steps: number;
   readonly kind: 'roundAction' | 'roundVoid';
   /** Additional stake in micro-USD; a negative value is a refund of the stake. */
@@ -164,8 +164,8 @@ export const ROUND_ACT: CellOperation<RoundActRequest, RoundActReply> = {
     decode: (answer) => {
       const { status, core, newestId } = ROUND_ACT_REPLY.read(answer);
       const reply = { status, entryId: core.id, balanceMicros: core.balanceMicros };
-      // A caller whose step came too late reads the round from the ledger again, so the step that came first
-      // must be in the ledger.
+      // A caller whose step came too late reads the round from the ledger again, so the step that another
+      // caller made first must be in the ledger.
       const awaited = status === SPIN_STATUS.roundMoved ? newestId : core.id;
       return { replies: [reply], entryId: () => awaited };
     },

@@ -70,7 +70,9 @@ export interface DealOrder {
 /** Cell of a partner, and the number of the partner's newest move. */
 export type PlaceOfPartner = Pick<Partner, 'cell' | 'newestMove'>;
 
-/** Failure of a call. `refused` means that nothing was done; `unknown` means that it may have been done. */
+/**
+ * Failure of a call. `refused` means that nothing was done; `unknown` means that the step may have been made.
+ */
 export type RoundFailure = 'refused' | 'unknown';
 
 export interface KnownRound {
@@ -86,7 +88,7 @@ export type Dealt =
 
 /**
  * Result of an action:
- * - `stale`: `seq` is not the next number
+ * - `stale`: `seq` is not the number of the round's next action
  * - `illegal`: the action is not allowed in this state
  * - `insufficient`: the balance is too low
  * - otherwise the round as it was after the given number of its entries
@@ -119,8 +121,8 @@ export class RoundPlay {
   }
 
   /**
-   * Deals a round. @param clearedAt version of the filters for which the ledger was found not to have the
-   * requestId
+   * Deals a round. @param clearedAt version of the request-id filters for which a look-up in the ledger did
+   * not find the requestId
    */
   async deal(order: DealOrder, clearedAt?: number): Promise<Dealt> {
     const { store, shoes } = this.#options;
@@ -211,7 +213,7 @@ export class RoundPlay {
 
   /**
    * Carries out a player's action.
-   * @param record the round as the caller last read it
+   * @param record the round as the caller read it
    */
   async act(
     table: BlackjackTable,
@@ -227,8 +229,8 @@ export class RoundPlay {
         return { record: known, seed, entries: entriesOfSeq(seq), isReplay: true };
       if (seq !== actions.length + 1) return 'stale';
       if (known.status !== 'OPEN') return 'illegal';
-      // The worker of the cell soon voids a round that a restore has cut short. Redis also refuses callers
-      // that read the round before the restore.
+      // A restore of Postgres may have cut a round short. The worker of the cell soon voids such a round.
+      // Redis also refuses callers that read the round before the restore.
       if (known.isToVoid) return 'refused';
       const step = stepOf(table, seed, known, action);
       if (step === undefined) return 'illegal';
@@ -259,8 +261,8 @@ export class RoundPlay {
   }
 
   /**
-   * Calls `once` with the given record of the round. While other steps are written first, calls it again with
-   * the round as it is then.
+   * Calls `once` with the given record of the round. If another step of the round is written first, reads the
+   * round again and calls `once` with the new record.
    */
   async #retried(
     record: RoundRecord,

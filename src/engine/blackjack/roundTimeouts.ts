@@ -1,7 +1,7 @@
 /**
- * Plays out expired rounds in the cells that this worker owns. Two workers that both believe that they own a
- * cell do no harm, nor does a player who acts at the same moment: a step is made only if it is the round's
- * next (roundPlay.ts).
+ * Plays out expired rounds in the cells that this worker owns. If two workers believe that they own a cell,
+ * or a player acts at the same moment, no harm is done: a step is made only if it is the round's next step
+ * (roundPlay.ts).
  */
 import type { Game } from '../../domain/game.js';
 import type { RoundRecord } from '../../domain/games/round.js';
@@ -22,8 +22,8 @@ export interface RoundTimeoutsOptions {
 
 const TURN_MS = 500;
 /**
- * Maximum number of rounds that are ended in one turn. These rounds are committed before the next turn reads
- * the open rounds.
+ * Maximum number of rounds that are ended in one turn of this task. These rounds are committed before the
+ * next turn reads the open rounds.
  */
 const ROUNDS_MAX = 200;
 
@@ -53,7 +53,8 @@ export class RoundTimeouts extends PeriodicService {
   async #end(record: RoundRecord & PlaceOfPartner): Promise<void> {
     const { rounds, game } = this.#options;
     const table = game(record.gameId)?.table;
-    // Another process created the table a moment ago. The catalog will have the table before the next turn.
+    // Another process created the table a moment ago. The catalog will have the table before the next turn of
+    // this task.
     if (table === undefined) return;
     const ended = await rounds.end(table, record, record, 'timeout');
     if (ended === 'overflow')

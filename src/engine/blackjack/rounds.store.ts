@@ -57,7 +57,7 @@ interface Addition {
 /**
  * Updates the rounds of these entries, in the transaction that commits the entries.
  * @param entries in the order of their ids
- * @returns faults, one for each round whose recorded steps the entries do not continue. If there are any
+ * @returns faults: one for each round whose next entries do not follow its recorded steps. If there are any
  * faults, nothing may be committed.
  */
 export async function bookRounds(tx: Transaction, entries: readonly RoundEntry[]): Promise<string[]> {
@@ -126,7 +126,8 @@ function additionsOf(entries: readonly RoundEntry[]): Addition[] {
       };
       additions.set(key, addition);
     }
-    // If the step numbers have a gap, the entries must not be added, so the condition matches no row.
+    // If step numbers are missing between the round and the entries, the entries must not be added, so the
+    // condition matches no row.
     if (step !== addition.step + addition.ids.length) addition.step = -1;
     if (move !== 'void') addition.moves.push(moveCode(move));
     addition.ids.push(String(entry.id));
@@ -198,17 +199,20 @@ export async function expiredRounds(
   return rows.map((row) => ({ ...fromRow(row), cell: row.cell, newestMove: row.newest_move }));
 }
 
-/** Reads the open rounds of a cell, from which a rebuild of Redis takes them. */
+/** Reads the open rounds of a cell. A rebuild of Redis writes these rounds. */
 export async function openRounds(sql: Sql | Transaction, scope: PartnerScope): Promise<RoundRecord[]> {
   const rows = await sql<Row[]>`
     SELECT ${COLUMNS} FROM rounds JOIN partners USING (partner_id) WHERE rounds.status = 'OPEN' AND ${inScope(scope)}`;
   return rows.map(fromRow);
 }
 
-/** Maximum duration of a round, as a difference of entry ids. */
+/** Maximum duration of a round, expressed as a difference of entry ids. */
 const ROUND_LONGEST = idsIn(31 * 86_400_000);
 
-/** Returns how many rounds of a partner were open just before an entry id, and their stakes up to that id. */
+/**
+ * Returns how many rounds of a partner were open just before an entry id, and the stakes of these rounds up
+ * to that id.
+ */
 export async function openRoundsAt(
   sql: Sql | Transaction,
   partnerId: number,
@@ -235,7 +239,9 @@ export async function openRoundCounts(
   return rows.map((row) => ({ gameId: row.game_id, open: safe(row.open) }));
 }
 
-/** SQL for the columns of blackjack_tables in a joined row. They are null for games that are no table. */
+/**
+ * SQL for the columns of blackjack_tables in a joined row. The columns are null for games that are no table.
+ */
 export interface TableColumns {
   wager_micros: bigint | null;
   rules: BlackjackRules | null;

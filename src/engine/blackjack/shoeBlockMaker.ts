@@ -21,7 +21,7 @@ export interface ShoeOrder {
   readonly count: number;
 }
 
-/** Number of shoes in a block of an idle table; their seeds take 8 KB. */
+/** Number of shoes in a block of an idle table. The seeds of these shoes take 8 KB. */
 const SHOES_MIN = 256;
 /** Maximum number of shoes in a block. A thread takes about 0.2 s to make a block of this size. */
 const SHOES_MAX = 8192;

@@ -6,7 +6,10 @@
 import { SHOE_SEED_BYTES } from '../../domain/games/shoe.js';
 import type { EngineStore } from '../engine.store.js';
 
-/** Maximum number of cached blocks. A block has 8 KB of seeds at an idle table and 256 KB at the busiest. */
+/**
+ * Maximum number of cached blocks. A block has 8 KB of seeds at an idle table and 256 KB at the busiest
+ * table.
+ */
 const BLOCKS_KEPT = 256;
 
 interface Block {

@@ -21,15 +21,15 @@ export interface MadeBlock {
   readonly elapsedMs: number;
 }
 
-/** State of a game's queue from which a block maker decides whether to make another block. */
+/** State of a game's queue. A block maker decides from it whether to make another block. */
 export interface QueueState {
   /** Blocks that are loaded and not fully committed, oldest first. */
   readonly blocks: readonly { readonly fromIndex: number; readonly toIndex: number }[];
   /** Index after the newest outcome that was dealt, as far as the block keeper knows. */
   readonly dealtIndex: number;
-  /** Index after the newest lease. Undefined until the keeper has read it from Postgres. */
+  /** Index after the last leased outcome. Undefined until the keeper has read it from Postgres. */
   readonly leaseEnd: number | undefined;
-  /** Number of blocks that the operator has requested and that are not made yet. */
+  /** Number of blocks that the operator has requested and that have not been made yet. */
   readonly requested: number;
   /** Dealing rate of the game in the recent past, in outcomes per second. */
   readonly pace: number;
@@ -48,21 +48,24 @@ export interface BlockMaker {
   loaded(): Promise<void>;
 }
 
-/** Time for which a block of a slot game or blackjack table should last at its present pace, in seconds. */
+/**
+ * Time for which a block of a slot game or blackjack table should last at the game's present pace, in
+ * seconds.
+ */
 const BLOCK_SECONDS = 2;
 
 /** Half-life of the planned pace after a game slows down, in seconds. */
 const PACE_HALF_LIFE_SECONDS = 10;
 /**
- * Bounds, in seconds, of the assumed time in which the outcomes of one flush were dealt. A game may have been
- * idle for much longer.
+ * Bounds of the time, in seconds, in which the outcomes of one flush are assumed to have been dealt. The time
+ * since the flush before it may be much longer, if the game was idle.
  */
 const FLUSHED_WITHIN_SECONDS = { least: 0.05, most: 0.25 };
 
 /**
  * Returns the planned pace, in outcomes per second, after a flush has committed outcomes.
  * @param pace planned pace before the flush
- * @param secondsSince time since the previous flush, in seconds
+ * @param secondsSince time since the flush before this one, in seconds
  */
 export function paceAfter(pace: number, booked: number, secondsSince: number): number {
   const { least, most } = FLUSHED_WITHIN_SECONDS;
@@ -72,9 +75,9 @@ export function paceAfter(pace: number, booked: number, secondsSince: number): n
 
 /**
  * Returns the planned pace, in outcomes per second, after the last outcome of a block was dealt.
- * @param pace planned pace so far
- * @param dealt number of outcomes dealt since the previous block was exhausted
- * @param secondsSince time since the previous block was exhausted, in seconds
+ * @param pace planned pace before that
+ * @param dealt number of outcomes dealt since the block before this one was exhausted
+ * @param secondsSince time since the block before this one was exhausted, in seconds
  * @param ranDryOf size of the newest block if the queue is now empty. In that case the demand may have been
  * higher than measured, so the next block is twice as large.
  */
@@ -92,7 +95,7 @@ export const blockSizeFor = (pace: number, least: number, most: number): number 
 
 /**
  * Returns whether a slot game or blackjack table needs another block: the operator requested one, too few
- * blocks are ready, or the reserve is too short for the pace.
+ * blocks are ready, or the ready outcomes would not last long enough at the game's pace.
  */
 export const runsLow = (queue: QueueState, { minReadyBlocks, reserveSeconds }: Reserve): boolean => {
   const { leaseEnd = 0, dealtIndex, requested, pace } = queue;

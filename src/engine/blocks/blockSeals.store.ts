@@ -69,7 +69,7 @@ export function sealBlock({ seed, nonce, outcomes }: Secrets): Secrets & { reado
 
 /**
  * Decrypts a column of a block, or a part of the column.
- * @param from offset of the bytes in the column
+ * @param from offset of the given bytes in the column
  * @throws SeedKeyError
  */
 export function openColumn(sealed: string | null, column: SealedColumn, bytes: Buffer, from = 0): Buffer {
@@ -162,7 +162,7 @@ async function resealSome(tx: Transaction): Promise<number> {
 }
 
 /**
- * Encrypts some of the blocks that were written without a key and still have outcomes to deal or an open
+ * Encrypts some of those blocks that were written without a key and still have outcomes to deal or an open
  * round.
  */
 async function takeOverSome(tx: Transaction): Promise<number> {

@@ -62,7 +62,7 @@ export interface LeasedBlock {
   /** Outcomes of the block. Null if the caller did not ask for them. */
   outcomes: Buffer | null;
   /**
-   * Whether a published checkpoint of the public log covers the block's record, so that the block may be
+   * Whether a published checkpoint covers the block's record in the public log, so that the block may be
    * loaded into Redis.
    */
   isPublished: boolean;
@@ -110,8 +110,8 @@ export async function committedBlocks(sql: Sql, gameId: number, count: number): 
 }
 
 /**
- * Returns, by game, the index after the newest lease, or the end of a void if that is higher. A game without
- * blocks is missing in the result; callers use 0 for it.
+ * Returns, by game, the index after the last leased outcome, or the end of a void if that is higher. A game
+ * without blocks is missing in the result; callers use 0 for such a game.
  */
 export async function leaseEnds(
   sql: Sql | Transaction,
@@ -125,7 +125,7 @@ export async function leaseEnds(
 }
 
 /**
- * Reduces the number of blocks that an operator requested, once these blocks are made. The change is
+ * Subtracts the blocks that were made from the number of blocks that an operator requested. The change is
  * announced to all processes.
  */
 export async function blocksMade(sql: Sql, gameId: number, count: number): Promise<void> {

@@ -1,8 +1,8 @@
 /**
  * Shares the threads that make blocks fairly between partners. The partner that has used the least thread
- * time is next. Among its games, the one whose queue runs dry first is next. A partner that begins to wait
- * starts with the least thread time of any waiting partner, so that it gets no credit for the time when it
- * waited for nothing.
+ * time is next. Among this partner's games, the one whose queue runs dry first is next. A partner that begins
+ * to wait starts with the least thread time of any waiting partner, so that it gets no credit for the time
+ * before that.
  */
 export class FairTurns {
   readonly #slots: number;

@@ -1,14 +1,11 @@
 /**
  * Limits how many queues are filled at once, in total and for each partner. At a start with many games,
  * connections thus remain for the renewal of leases and for the ledger. A free turn goes to the partner that
- * has the fewest queues being filled. Among its queues, the one that runs dry first gets the turn.
+ * has the fewest queues being filled. Among this partner's queues, the one that runs dry first gets the turn.
  */
 import { type Queue, queueSecondsLeft } from './queue.js';
 
-/**
- * Maximum number of queues that are filled at once. While they are filled, most of them only wait for the
- * public log.
- */
+/** Maximum number of queues that are filled at once. Most of these queues only wait for the public log. */
 const FILLING_MAX = 64;
 const FILLING_PER_PARTNER_MAX = 16;
 
@@ -73,8 +70,8 @@ const RETRY_MS = 250;
 const RETRY_MS_MAX = 8000;
 
 /**
- * Returns the back-off before a queue is filled again, after this many failures in a row. It doubles with
- * each failure and has a jitter of up to a third.
+ * Returns the back-off before a queue is filled again, after this many failures in a row. The back-off
+ * doubles with each failure and has a jitter of up to a third.
  */
 export const retryMs = (failures: number): number =>
   Math.min(RETRY_MS_MAX, RETRY_MS * 2 ** (failures - 1)) * (1 - Math.random() / 3);

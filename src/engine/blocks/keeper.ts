@@ -50,8 +50,8 @@ export interface KeeperOptions extends BlockMakersOptions {
   /** Maximum number of blocks of a game whose records are published by one checkpoint. */
   readonly blocksAtOnce: number;
   /**
-   * Reports that a game is leased in Postgres up to an index. No outcome of the new lease may be loaded
-   * before this call has succeeded.
+   * Reports that the outcomes of a game are leased in Postgres up to an index. No outcome of the new lease
+   * may be loaded before this call has succeeded.
    */
   readonly leased: (gameId: number, toIndex: number) => Promise<void>;
   /**
@@ -64,8 +64,8 @@ export interface KeeperOptions extends BlockMakersOptions {
 
 const OUTCOME_BYTES = 2;
 /**
- * Interval at which all queues are considered, in ms. Every other change makes its queue be considered at
- * once; only the age of a suspension depends on the interval.
+ * Interval at which all queues are considered, in ms. Other changes cause their queue to be considered at
+ * once. Only the time since a game's suspension is checked at this interval alone.
  */
 const TURN_MS = 1000;
 /** Margin, in ms, for timers, which may fire a millisecond early. */
@@ -76,8 +76,8 @@ const TIMER_EARLY_MS = 2;
  */
 const FREE_AFTER_MS = 5000;
 /**
- * Number of blocks in the making for each thread. There is more than one, so that a thread that becomes free
- * has its next block ready.
+ * Number of blocks that are being made at once for each thread. It is more than one, so that a thread that
+ * becomes free has its next block ready to be made.
  */
 const MAKING_PER_THREAD = 2;
 
@@ -230,7 +230,7 @@ export class BlockKeeper implements Service {
   }
 
   /**
-   * Informs the reserve of a queue that it has fewer ready blocks, and considers the queue.
+   * Informs the reserve of a game that its queue has fewer ready blocks, and considers the queue.
    * @param readyBefore number of ready blocks before the update
    */
   #dealt(queue: Queue, readyBefore: number): void {
@@ -307,8 +307,8 @@ export class BlockKeeper implements Service {
         this.#running.delete(work);
         this.#filling.end(queue);
         this.#beginWaiting();
-        // Changes near the end of the job were ignored because the job was still running, so the queue is
-        // considered once more.
+        // Changes of the queue near the end of the job were ignored because the job was still running, so the
+        // queue is considered once more.
         if (queue.suspendedAt === undefined) this.#considerAgain(queue);
       });
     this.#running.add(work);
@@ -323,8 +323,8 @@ export class BlockKeeper implements Service {
   }
 
   /**
-   * Removes the blocks of a suspended game from Redis. They stay leased, and {@link readQueue} loads them
-   * again.
+   * Removes the blocks of a suspended game from Redis. The blocks stay leased, and {@link readQueue} loads
+   * them again.
    */
   async #free(queue: Queue): Promise<void> {
     const { gameId, lease } = queue;

@@ -8,7 +8,7 @@ import type { Sql } from '../../postgres/connection.js';
 import type { EventEmitter } from '../processEvents.js';
 import { markExhausted, removeOutcomes } from './spentOutcomes.store.js';
 
-/** Retention of a block's outcomes, in days after the block was found exhausted. */
+/** Number of days for which a block's outcomes are kept after the block was found exhausted. */
 export const OUTCOMES_KEPT_DAYS = 90;
 const TURN_MS = 600_000;
 const FIRST_AFTER_MS = 5000;

@@ -9,16 +9,18 @@ export interface Queue {
   readonly blockMaker: BlockMaker;
   /** Blocks that are loaded and not fully committed, oldest first. */
   blocks: { fromIndex: number; toIndex: number }[];
-  /** Index after the newest committed outcome. */
+  /** Index after the last committed outcome. */
   nextIndex: number;
-  /** Index after the newest outcome known to be dealt. The outcome may not be in the ledger yet. */
+  /** Index after the last outcome known to be dealt. That outcome may not be in the ledger yet. */
   dealtIndex: number;
   /**
    * Newest announcement that a block was dealt out: its time on the scale of performance.now(), and the index
    * that it announced.
    */
   dealtOut: { at: number; index: number };
-  /** Index after the newest lease. Undefined means that the queue must be read again from the stores. */
+  /**
+   * Index after the last leased outcome. Undefined means that the queue must be read again from the stores.
+   */
   leaseEnd: number | undefined;
   requested: number;
   /**

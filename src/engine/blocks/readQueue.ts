@@ -1,6 +1,6 @@
 /**
- * Reads the state of a queue from both stores. Blocks that are leased but not loaded are loaded, once the
- * public log covers them.
+ * Reads the state of a queue from Postgres and Redis. Blocks that are leased but not loaded are loaded, once
+ * the public log covers them.
  */
 
 import type { Sql } from '../../postgres/connection.js';
@@ -9,7 +9,7 @@ import { committedBlocks, leaseEnds, openBlocks } from './blocks.store.js';
 import type { Queue } from './queue.js';
 
 /**
- * Number of fully committed blocks that are unlinked from Redis once more, because an earlier owner of the
+ * Number of fully committed blocks for which removal from Redis is repeated, because an earlier owner of the
  * cell may not have removed its last blocks.
  */
 const UNLINKED_ANEW = 64;

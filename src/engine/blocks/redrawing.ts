@@ -1,6 +1,6 @@
 /**
- * Draws outcomes again that were removed (outcomeRemoval.ts). A thread of its own does this work; it exists
- * only while there are requests.
+ * Draws outcomes again that were removed (outcomeRemoval.ts). A separate thread does this work; the thread
+ * exists only while there are requests.
  */
 import { Piscina } from 'piscina';
 import type { ParSheet } from '../../domain/par.js';

@@ -1,5 +1,6 @@
 /**
- * Watches the reserve of a game and records in Postgres each fall below the minimum and each recovery, once.
+ * Watches the reserve of a game. Each fall below the minimum, and each return to it, is recorded in Postgres
+ * once.
  */
 
 import type { Sql } from '../../postgres/connection.js';
@@ -23,8 +24,8 @@ export class Reserve {
   /** Newest state that this process has recorded in Postgres. Undefined if it has not recorded any. */
   #noted: 'full' | 'low' | undefined;
   /**
-   * Lowest number of ready blocks of a fall below the minimum that is not recorded yet. Undefined if there
-   * was no such fall.
+   * Lowest number of ready blocks since the reserve fell below the minimum, as long as the fall is not
+   * recorded. Undefined if there was no such fall.
    */
   #fellTo: number | undefined;
 

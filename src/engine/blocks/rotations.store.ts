@@ -16,8 +16,8 @@ import { NEWEST_MOVE } from '../cells/cells.store.js';
 import { leaseEnds } from './blocks.store.js';
 
 /**
- * A recorded rotation: the cell, epoch and move in which it is carried out, and the end of the game's sealed
- * range (`sealedTo`, exclusive).
+ * A recorded rotation, with the cell, epoch and newest move under which it must be carried out. The game's
+ * sealed range ends before `sealedTo`.
  */
 export interface RotationOnRecord {
   readonly partnerId: number;

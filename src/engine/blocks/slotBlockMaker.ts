@@ -1,7 +1,7 @@
 /**
- * Makes the blocks of a slot game before they are needed, drawn by the game's PAR sheet. A game has at least
- * `minReadyBlocks` + 1 blocks, and outcomes for the next seconds at its pace. The size of a block follows the
- * pace.
+ * Makes the blocks of a slot game before they are needed. Outcomes are drawn by the game's PAR sheet. A game
+ * has at least `minReadyBlocks` + 1 blocks, and outcomes for the next seconds at its pace. The size of a
+ * block follows the pace.
  */
 import type { Piscina } from 'piscina';
 import type { ParSheet } from '../../domain/par.js';

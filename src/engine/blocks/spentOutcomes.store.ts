@@ -12,9 +12,9 @@ const MARKED_AT_ONCE = 500;
 const REMOVED_AT_ONCE = 16;
 
 /**
- * Records when blocks of slot games were first found exhausted, which means that every index is committed or
- * voided. The outcomes of raffle pools and blackjack shoes are never removed: an outcome takes only two
- * bytes, next to entries and seeds that are kept anyway.
+ * Records when blocks of slot games were first found exhausted. A block is exhausted if every index is
+ * committed or voided. The outcomes of raffle pools and blackjack shoes are never removed: an outcome takes
+ * only two bytes, which is little compared with the entries and seeds that are kept anyway.
  * @returns the number of marked blocks; further blocks may remain
  */
 export async function markExhausted(sql: Sql): Promise<number> {

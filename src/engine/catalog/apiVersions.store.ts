@@ -1,5 +1,5 @@
 /**
- * SQL of the versions of the partner API: announcements of the end (sunset) of a version, reminders of it,
+ * SQL of the versions of the partner API: announcements of a version's end (sunset), reminders of the sunset,
  * and which partners still use a version.
  */
 
@@ -94,7 +94,7 @@ export type ApiVersionUseRow = WithDates<typeof ApiVersionUseSchema, 'lastUsedAt
   readonly version: string;
 };
 
-/** Requests made with a key since its use was last recorded. */
+/** Number of requests made with a key since its use was last recorded. */
 export interface NewKeyUse {
   readonly keyId: number;
   readonly version: string;
@@ -196,7 +196,8 @@ export class ApiVersions {
         GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
         ON CONFLICT (version, partner_id, hour) DO UPDATE SET requests = a.requests + excluded.requests,
           last_used_at = greatest(a.last_used_at, excluded.last_used_at)`;
-      // Counts of old hours are deleted, so that a partner never has the counts of much more than a day.
+      // Counts of old hours are deleted, so that a partner's row never has the counts of much more than a
+      // day.
       await tx`
         DELETE FROM api_version_uses a
         USING (

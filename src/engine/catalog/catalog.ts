@@ -3,13 +3,13 @@
  * Postgres.
  *
  * The catalog is read completely at the start. Later, a poll asks for the number of the newest change and
- * reads the changes after the last one it saw. So a change made by any process takes effect here within one
- * poll. Only one of all processes polls at a time and announces its result to the others
+ * reads the changes that this process has not read yet. So a change made by any process takes effect here
+ * within one poll. Only one of all processes polls at a time and announces its result to the others
  * (catalogAnnouncements.ts). A process that hears that nothing is new postpones its own poll.
  *
  * If a request names an unknown item, the catalog is read at once (`refresh`), because another process may
- * have created the item a moment ago. While Postgres is unavailable the catalog stays valid, because nothing
- * can be changed either.
+ * have created the item a moment ago. While Postgres is unavailable the catalog stays valid, because nobody
+ * can change its data in Postgres either.
  */
 import { createHash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -104,8 +104,8 @@ export class Catalog extends PeriodicService {
   readonly #pollMs: number;
   #newest = 0n;
   /**
-   * Number up to which all changes are final. A number up to it that was never read was rolled back, or
-   * belongs to a change outside the catalog.
+   * Number of a change up to which all changes are final. If a lower number was never read, its change was
+   * rolled back or does not concern the catalog.
    */
   #settled = 0n;
   #newestRestriction = 0n;
@@ -158,7 +158,7 @@ export class Catalog extends PeriodicService {
     await super.start();
   }
 
-  /** Does not wait for the poll in progress, because nobody needs its result. */
+  /** The stop does not wait for the poll in progress, because nobody needs the poll's result. */
   override async stop(): Promise<void> {
     void super.stop();
   }
@@ -304,7 +304,7 @@ export class Catalog extends PeriodicService {
     await this.#reading?.catch(() => {});
     const restMs = this.#restsUntilMs - performance.now();
     if (restMs > 0) await pause(restMs);
-    // Calls that arrive from now on share the next read.
+    // Calls of `refresh` that arrive from now on share the next read.
     this.#next = undefined;
     const known = this.#newest;
     this.#reading = this.#read();
@@ -338,7 +338,7 @@ export class Catalog extends PeriodicService {
   #announce(): void {
     const nowMs = performance.now();
     const isNews = this.#newest > this.#heardNewest;
-    // The factor allows for timers, which may fire a millisecond early.
+    // The factor allows for timers that fire a millisecond early.
     if (!isNews && nowMs - Math.max(this.#heardAtMs, this.#announcedAtMs) < 0.9 * this.#pollMs) return;
     this.#announcedAtMs = nowMs;
     if (isNews) this.#heardNewest = this.#newest;
@@ -406,7 +406,7 @@ export class Catalog extends PeriodicService {
     if (fromCell !== toCell) this.#events.emit('PartnerChangedCell', { partnerId, fromCell, toCell });
   }
 
-  /** Replaces an operator's key. After a rotation the previous key is no longer accepted. */
+  /** Replaces an operator's key. After a rotation the replaced key is no longer accepted. */
   #learnOperator({ hash, name, role, expiresAtMs, isRevoked }: ChangedOperator): void {
     this.#operatorKeys.delete(this.#operatorHashes.get(name) ?? '');
     this.#operatorHashes.set(name, hash);

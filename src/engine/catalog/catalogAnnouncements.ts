@@ -6,8 +6,8 @@
  *        └──what it found──> Redis ───────────┘  └──hear of something new, or nothing at all──> read Postgres
  *
  * A process that hears nothing, because nobody announces anything or its connection is broken, polls as if it
- * were alone and announces its results. Announcements missed during a broken connection are made up by a poll
- * once it is restored.
+ * were alone and announces its results. After a broken connection is restored, the process polls once,
+ * because it may have missed announcements.
  */
 import { randomBytes } from 'node:crypto';
 import { HEALTHY, type Health, type Service } from '../../platform/runtime/service.js';

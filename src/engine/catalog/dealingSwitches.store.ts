@@ -94,7 +94,8 @@ export async function noteGameStatus(
 }
 
 /**
- * Maximum number of events in one transaction, which bounds how long it delays a flush of the partner's cell.
+ * Maximum number of events in one transaction. It bounds how long the transaction delays a flush of the
+ * partner's cell.
  */
 const PIECE = 500;
 
@@ -137,8 +138,8 @@ async function tellPiece(tx: Transaction): Promise<number | undefined> {
       FROM game_status_notices, unnest(game_ids[${Math.max(1, told)}:${to}]) WITH ORDINALITY AS u(game_id, place)
         JOIN games USING (game_id) WHERE notice_id = ${id}) g
     ORDER BY place`;
-  // The first row is the last game of the previous transaction. It is read again only to find where a
-  // partner's games begin.
+  // The first row is the last game for which the transaction before this one made an event. It is read again
+  // only to find where a partner's games begin.
   const mine = told === 0 ? games : games.slice(1);
   const events: Parameters<typeof recordEvents>[1][number][] = [];
   let isEmailed = false;

@@ -140,14 +140,15 @@ export class Games {
   }): Promise<Registration> {
     try {
       return await withChange(this.#sql, async (tx, changed) => {
-        // The lock makes sure that a sheet that is being retired gets no game afterwards.
+        // Because of the lock, a sheet that is being retired gets no game afterwards.
         const [sheet] = await tx<{ status: string }[]>`
           SELECT status FROM par_sheets
           WHERE par_sheet_id = ${game.parSheetId} AND partner_id = ${game.partnerId} FOR SHARE`;
         if (sheet === undefined) return 'sheet-missing';
         if (sheet.status !== 'ACTIVE') return 'sheet-not-active';
-        // The count stays valid until the insert, because changes run one after the other. Partners register
-        // slot games only.
+        // The number of the partner's games can't change before the insert, because changes of the catalog
+        // are made one after the other. Only slot games are counted, because partners can't register other
+        // games.
         const [cap] = await tx<{ is_reached: boolean }[]>`
           SELECT (SELECT count(*) FROM games g WHERE g.partner_id = p.partner_id AND game_type = 'slot') >= max_games
             AS is_reached FROM partners p WHERE partner_id = ${game.partnerId}`;

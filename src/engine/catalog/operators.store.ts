@@ -1,7 +1,7 @@
 /**
  * SQL of operators, their keys and the sessions of the console. Keys and session tokens are stored only as
- * SHA-256 hashes. The row of a key also has the key's prefix, and that of a session has the hash of the key
- * it was begun with. A name is never given to a second operator.
+ * SHA-256 hashes. The row of a key also has the key's prefix. The row of a session also has the hash of the
+ * key with which the session was begun. A name is never given to a second operator.
  */
 
 import type { StoredKey } from '../../domain/apiKey.js';
@@ -10,7 +10,10 @@ import type { WithDates } from '../../domain/schema.js';
 import { because, withChange, writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 
-/** Maximum number of operator names ever used, because front ends hold all of them in memory. */
+/**
+ * Maximum number of operator names, including names that are no longer in use. There is a limit because front
+ * ends hold all names in memory.
+ */
 const OPERATORS_MAX = 1000;
 
 export type OperatorRow = Omit<

@@ -59,7 +59,10 @@ export interface PartnerTableRow {
   max_webhooks: number;
   contact_email: string | null;
   created_at: Date;
-  /** Former cells of the partner, each as `<cell>:<id>`, where `id` is its newest entry in that cell. */
+  /**
+   * Former cells of the partner, each as `<cell>:<id>`, where `id` is the partner's newest entry in that
+   * cell.
+   */
   former_cells: string[] | null;
   newest_move: number;
 }

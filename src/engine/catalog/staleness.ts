@@ -17,16 +17,16 @@ import type { RedisNodes } from '../redis/nodes.js';
 import type { Catalog } from './catalog.js';
 
 /**
- * Interval of the checks, in ms. Together with the limits below and 600 ms for reading a change, a process
- * notices within 1 s of a change that it can't read it.
+ * Interval of the checks, in ms. If this process can't read a change, it notices this within 1 s after the
+ * change. That second is the sum of this interval, the limits below, and 600 ms for reading the change.
  */
 const LOOK_EVERY_MS = 100;
 const ANNOUNCED_WITHIN_MS = 200;
 /** Interval of the checks, in ms, while no announcements arrive. */
 const QUIET_MS = 400;
 /**
- * Maximum time without announcements plus the time of a check, in ms. It is the part of a second that remains
- * if a read takes as long as it may.
+ * Maximum time without announcements plus the time of a check, in ms. It is what remains of a second if
+ * reading a change takes its maximum time.
  */
 const SILENCE_MS = 400;
 /**
@@ -58,7 +58,7 @@ export class Staleness extends PeriodicService {
    * process has announced.
    */
   #announced = 0n;
-  /** Number up to which all changes were announced before a successful read. */
+  /** Number of a change. All changes up to it were announced before a read that succeeded. */
   #caughtUpTo = 0n;
   #isBehind = false;
   #askedAtMs = Number.NEGATIVE_INFINITY;
@@ -85,7 +85,7 @@ export class Staleness extends PeriodicService {
   }
 
   override async start(): Promise<void> {
-    // Redis may have lost the announced number in a restart.
+    // Redis may have lost the announced number of the newest restriction in a restart.
     this.#endFollowing = this.#nodes.onIdentified(() => this.#askNow());
     this.#lookedAtMs = performance.now();
     await super.start();
@@ -104,7 +104,10 @@ export class Staleness extends PeriodicService {
     return this.#isBehind || this.isBlind;
   }
 
-  /** Whether this process was paused and has not checked since. One check finds what it missed. */
+  /**
+   * Whether this process was paused and has not checked since. One check finds the changes that this process
+   * missed.
+   */
   get isBlind(): boolean {
     return performance.now() - this.#lookedAtMs > BLIND_AFTER_MS;
   }
@@ -140,22 +143,22 @@ export class Staleness extends PeriodicService {
   protected async turn(): Promise<void> {
     const nowMs = performance.now();
     const { knownAtMs } = this.#catalog;
-    // Duration in which announcements may have been missed, in ms. Every announcement before that has led to
-    // a read.
+    // Time span, in ms, in which announcements may have been missed. Every announcement before that time span
+    // has led to a read.
     const quietMs = nowMs - Math.max(knownAtMs, this.#askedAtMs);
     const silentInMs = knownAtMs + SILENT_AFTER_MS - nowMs;
     if (silentInMs <= 0 || nowMs - this.#askedAtMs > ASK_EVERY_MS) await this.#ask(nowMs);
     const announced = this.#announced;
     if (announced > this.#catalog.newestChange && announced > this.#caughtUpTo) {
-      // The success of a read is noted, too. A comparison of numbers alone would fail after a restore of
-      // Postgres to an earlier state, which has lower numbers.
+      // Successful reads are noted in addition to numbers. A comparison of numbers alone would fail after a
+      // restore of Postgres to an earlier state, which has lower numbers.
       const lateMs = Math.max(0, Math.min(quietMs, SILENT_AFTER_MS + LOOK_EVERY_MS) - SILENCE_MS);
       const isRead = await withTimeout(this.#catalog.refresh(), this.#readWithinMs - lateMs).then(
         () => true,
         () => false,
       );
       if (isRead) this.#caughtUpTo = announced;
-      // Meanwhile, the poll may have read the change.
+      // If the read failed, a poll of the catalog may nevertheless have read the change meanwhile.
       this.#isBehind = !isRead && announced > this.#catalog.newestChange;
     } else {
       this.#isBehind = false;
@@ -175,8 +178,9 @@ export class Staleness extends PeriodicService {
   }
 
   /**
-   * Reads the announced number from a node, and announces this process's number if that one is higher.
-   * Undefined if the node does not respond; nothing is dealt from the node in that case.
+   * Reads the announced number of the newest restriction from a node. If this process knows a higher number,
+   * announces that number on the node. Undefined if the node does not respond; nothing is dealt from the node
+   * in that case.
    */
   async #exchange(node: RedisNode): Promise<bigint | undefined> {
     const { newestRestriction } = this.#catalog;

@@ -54,7 +54,7 @@ export class Adjustments {
   }
 
   /**
-   * Records an intent, or finds the identical one that is already on record.
+   * Records an intent, or finds an identical intent that is already on record.
    * @returns `reused` if the request id already belongs to a different adjustment
    */
   async record(actor: string, wanted: Adjustment): Promise<Intent | 'reused'> {
@@ -66,9 +66,9 @@ export class Adjustments {
   }
 
   /**
-   * Removes a refused intent and records the refusal in the audit log. The intent stays if the cell has begun
-   * another epoch or the partner has moved to another cell, because the adjustment may then have been made
-   * for another caller.
+   * Removes a refused intent and records the refusal in the audit log. If the cell has begun another epoch,
+   * or the partner has moved to another cell, the intent is kept, because another caller may then have
+   * carried it out.
    */
   async withdraw(actor: string, intent: Intent, refusal: string): Promise<void> {
     const { partnerId, playerId, requestId, amountMicros, reason } = intent;
@@ -118,7 +118,7 @@ function recordOnce(sql: Sql, actor: string, wanted: Adjustment): Promise<Intent
         after: { requestId, amountMicros, reason },
       });
     }
-    // A single statement reads the intent and the epoch, so that both are from the same moment.
+    // A single statement reads the intent and the epoch, so that the two values are from the same moment.
     const [row] = await tx<
       {
         intent_id: bigint;
@@ -160,7 +160,7 @@ export interface CommittedAdjustment {
   readonly entryId: bigint;
 }
 
-/** Records the ledger entry of each adjustment, in the transaction that commits these entries. */
+/** Records which ledger entry each adjustment made, in the transaction that commits these entries. */
 export async function noteAdjustments(
   tx: Transaction,
   adjustments: readonly CommittedAdjustment[],

@@ -55,7 +55,7 @@ export interface EndedEpoch {
   /** The cell's current epoch. Entries of earlier epochs can no longer be committed. */
   readonly epoch: string;
   readonly spins: readonly AnsweredSpin[];
-  /** Number of further answered spins whose details are not known, because they were dropped from memory. */
+  /** Number of further answered spins. Their details are not known, because they were dropped from memory. */
   readonly notRemembered: number;
 }
 

@@ -1,6 +1,6 @@
 /**
- * A buffer of answered spins in binary form. As hundreds of thousands of short-lived objects they would be
- * moved by the garbage collector, at 4 % of the cost of a spin. One spin is stored as:
+ * A buffer of answered spins in binary form. As hundreds of thousands of short-lived objects, the spins would
+ * have to be moved by the garbage collector, at 4 % of the cost of a spin. One spin is stored as:
  *
  *   entryId u64 | partnerId u32 | gameId u32 | outcomeCode u16 | balanceMicros f64
  *   | bytes of playerId u16 | bytes of requestId u16 | playerId UTF-8 | requestId UTF-8
@@ -25,8 +25,8 @@ interface Request {
 export class AnsweredChunk {
   readonly #bytes = Buffer.allocUnsafeSlow(CHUNK_BYTES);
   /**
-   * View of the chunk's bytes. A DataView writes a number in a quarter of the time of a Buffer, and a bigint
-   * without creating garbage.
+   * View of the chunk's bytes. A DataView writes a number in a quarter of the time that a Buffer needs, and
+   * writes a bigint without creating garbage.
    */
   readonly #view = new DataView(this.#bytes.buffer);
   #length = 0;

@@ -71,7 +71,8 @@ export class AnsweredSpins extends PeriodicService {
       if (reply.kind !== 'dealt' && reply.kind !== 'replayed') continue;
       const isDealt = reply.kind === 'dealt';
       const id = entryId(i);
-      // A replayed spin may have been dealt in the partner's previous cell. Its entry is already committed.
+      // A replayed spin may have been dealt in the cell from which the partner moved to this cell. The spin's
+      // entry is already committed.
       if (!isDealt && entryCell(id) !== cell) continue;
       if (chunk === undefined || !chunk.hasRoom) chunk = this.#open(cell, epoch);
       chunk.add(id, request, reply, isDealt ? newestId : id);
@@ -97,8 +98,8 @@ export class AnsweredSpins extends PeriodicService {
       const wereDropped = dropped !== undefined && dropped.epoch !== now;
       if (now === undefined || (over.length === 0 && !wereDropped)) continue;
       const notRemembered = wereDropped ? dropped.spins : 0;
-      // The chunks are removed before the look-up, so that an answered spin or a commit cannot change them in
-      // the meantime.
+      // The chunks are removed before the look-up, so that a spin that is answered, or a commit, during the
+      // look-up can't change the chunks.
       known.chunks = known.chunks.filter((chunk) => !over.includes(chunk));
       const spins = over.flatMap((chunk) => chunk.spins());
       const lost = await store.answered

@@ -33,7 +33,7 @@ export class AnsweredWatermarks extends PeriodicService {
   readonly #options: AnsweredWatermarksOptions;
   /** By cell: the newest entry that is either committed or on record as the answered watermark. */
   readonly #known = new Map<number, Known>();
-  /** By cell: the newest answered entry at the time of the previous turn. */
+  /** By cell: the newest answered entry, as seen by the previous turn of this task. */
   readonly #before = new Map<number, Known>();
   readonly #lacking = new Set<number>();
 
@@ -42,7 +42,9 @@ export class AnsweredWatermarks extends PeriodicService {
     this.#options = options;
   }
 
-  /** By cell: the newest answered entry as of the previous turn. */
+  /**
+   * Writes the watermarks once more, because entries may have been answered after the last turn of this task.
+   */
   override async stop(): Promise<void> {
     await super.stop();
     await withTimeout(this.#write(this.#unknown(() => true)), STOPPED_WITHIN_MS).catch((error: unknown) =>
@@ -50,7 +52,10 @@ export class AnsweredWatermarks extends PeriodicService {
     );
   }
 
-  /** Writes the watermarks once more, because entries may have been answered after the last turn. */
+  /**
+   * Notes that a cell has reported that Redis lacks the answered entry. The watermarks are then written at
+   * once.
+   */
   lacks(cell: number): void {
     if (this.#lacking.has(cell)) return;
     this.#lacking.add(cell);
@@ -70,7 +75,7 @@ export class AnsweredWatermarks extends PeriodicService {
     await this.#write(late);
   }
 
-  /** True if an entry that was answered before the previous turn is still not in the ledger. */
+  /** True if an entry that had been answered by the previous turn of this task is still not in the ledger. */
   #isBehind(cell: number): boolean {
     const before = this.#before.get(cell);
     return before !== undefined && !this.#isKnown(cell, before);
@@ -82,7 +87,7 @@ export class AnsweredWatermarks extends PeriodicService {
   }
 
   /**
-   * Returns the newest answered entry of each wanted cell that is neither committed nor on record in
+   * Returns, for each given cell, the newest answered entry if it is neither committed nor on record in
    * Postgres.
    */
   #unknown(isWanted: (entry: AnsweredEntry) => boolean): AnsweredEntry[] {

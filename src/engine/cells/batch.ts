@@ -53,7 +53,7 @@ export interface SpinItem {
    * a repetition of an earlier one.
    */
   readonly mayEqual: boolean;
-  /** Version of the request-id filters at which the ledger was asked and did not have the requestId. */
+  /** Version of the request-id filters for which a look-up in the ledger did not find the requestId. */
   readonly clearedAt?: number | undefined;
 }
 
@@ -113,7 +113,7 @@ export class BatchEncoder {
   #placesOfPartners = new Uint16Array(64);
   /** By item of the batch: the reason why nothing may be dealt for the item (DENY). */
   #denials = new Uint8Array(64);
-  /** By position of a requestId: 1 if the ledger may have it. */
+  /** By position of a requestId in the batch: 1 if the ledger may have this requestId. */
   #mayBeInRuns = new Uint8Array(64);
 
   /** @param requestIds filters of the released request ids; undefined if Redis holds all request ids */
@@ -200,8 +200,9 @@ export class BatchEncoder {
         partnerPlaces.set(partner.partnerId, places);
         partners.push(partner);
       } else if (movesOf(partner) < movesOf(partners[places.place]!)) {
-        // Keep the older version of the partner, so that the cell rejects the request that knows the fewest
-        // moves. That request did not check the filters of every cell that the partner has been in.
+        // Keep the older version of the partner. The request that brought it read the catalog before the
+        // partner's last move, so it has not checked the filters of every cell that the partner has been in.
+        // With the older version, the cell rejects the request.
         partners[places.place] = partner;
       }
       this.#placesOfPartners[i] = places.place;
@@ -370,9 +371,9 @@ const isOfGame = (deny: number): boolean => deny === DENY.not || deny === DENY.o
 /**
  * Writes the fingerprint that a requestId is bound to: the game (4 bytes) and a hash of the player (6 bytes).
  *
- * The wager is not part of the fingerprint, because a request with another wager than the game's gets a
- * fingerprint that never matches. The hash is not cryptographic. A partner that finds two of its own players
- * with the same hash can only make a request return the response of its other player.
+ * The wager is not part of the fingerprint, because a request whose wager differs from the game's wager gets
+ * a fingerprint that never matches. The hash is not cryptographic. If a partner finds two of its own players
+ * with the same hash, it can only make a request of one player return the response to the other player.
  */
 export function writeFingerprint(buffer: Buffer, at: number, gameId: number, playerId: string): void {
   buffer.writeUInt32LE(gameId >>> 0, at);

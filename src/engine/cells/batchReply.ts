@@ -8,7 +8,7 @@ import { REPLY, REPLY_PARTNER, REPLY_SPIN, REPLY_TAIL } from '../../domain/layou
 export class BatchReply {
   readonly buffer: Buffer;
   readonly #itemsAt: number;
-  /** Tails of the reply by position of the spin; undefined if no spin has a tail. */
+  /** Tails of the reply by position of the spin in the batch; undefined if no spin has a tail. */
   readonly #tails: Map<number, Buffer> | undefined;
 
   constructor(buffer: Buffer, partnerCount: number, itemCount: number) {

@@ -24,7 +24,7 @@ export class CellClient {
   readonly #clientName = randomBytes(9).toString('base64url');
   readonly #queues = new Map<AnyOperation, Map<number, AnyQueue>>();
   readonly #groups = new Map<AnyOperation, Map<object, QueueGroup>>();
-  /** Groups whose queues have got commands to send since commands were last sent. */
+  /** Groups whose queues have got commands to send since this client last sent commands. */
   #scheduled: QueueGroup[] = [];
 
   constructor(stations: CellStations) {
@@ -104,9 +104,9 @@ export class CellClient {
       return;
     }
     this.#scheduled.push(group);
-    // Waits one turn longer than necessary, so that requests that arrive on the sockets meanwhile join the
-    // batch. By measurement, this makes batches a tenth larger and spins 4 % cheaper. Waiting for more turns
-    // brings no further gain.
+    // Waits one turn of the event loop longer than necessary, so that requests that arrive on the sockets in
+    // that turn join the batch. By measurement, this makes batches a tenth larger and spins 4 % cheaper.
+    // Waiting for more turns brings no further gain.
     if (this.#scheduled.length === 1) setImmediate(() => setImmediate(this.#flush));
   };
 

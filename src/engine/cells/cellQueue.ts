@@ -154,7 +154,7 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
       this.#underWay += commands.length;
       this.#run(slot, commands)
         .catch((error: unknown) => {
-          // The error is a defect of this service, in encoding the call or decoding its reply. The command
+          // Encoding the call or decoding its reply failed, which is a defect of this service. The command
           // may have been executed.
           this.#stations.observer.onError(error, this.#cell, commands.length);
           for (const command of commands) command.fail(UNKNOWN);
@@ -218,8 +218,8 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
       const leftMs = deadline - performance.now();
       if (leftMs <= 0 || !permission.maySend(this.#cell)) return mayHaveRun ? UNKNOWN : REFUSED;
       try {
-        // Evaluate again whether each spin may be dealt, because Redis may have been away for as long as a
-        // call's deadline.
+        // Evaluate again whether each spin may be dealt, because Redis may have been unreachable for as long
+        // as a call's deadline.
         if (tries > 0) request = this.#encodeAgain(slot, commands, head);
         if (servers.of(this.#cell).isReady) return await this.#try(request, leftMs, tries === 0);
         await servers.whenReady(this.#cell, leftMs);
@@ -245,16 +245,16 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
         // The server has already seen a later call of this slot, so nobody can find out any more whether this
         // call was executed before.
         if (error instanceof StaleError) return UNKNOWN;
-        // The pause lets the event loop run, because a closing connection is recognized as closed only in a
-        // later turn.
+        // The pause lets the event loop run, because only a later turn of the loop recognizes a closing
+        // connection as closed.
         await pause(RETRY_MS);
       }
     }
   }
 
   /**
-   * Encodes the arguments in the same turn of the event loop as the watermark of the filters that they were
-   * checked against.
+   * Encodes the call's arguments and reads the watermark of the request-id filters in the same turn of the
+   * event loop, so that the watermark fits the filters that the ids were checked against.
    */
   #encode(slot: Slot<Command, Reply>, commands: Command[]): { args: CellArgument[]; reach: Buffer } {
     const [{ runsReachId }] = commands as [Command];
@@ -271,7 +271,7 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
    * attempt can still be decoded.
    */
   #encodeAgain<Head>(slot: Slot<Command, Reply>, commands: Command[], head: Head) {
-    // The socket may still be sending the buffer of the previous attempt.
+    // The socket may still be sending the buffer of the call's last attempt.
     slot.codec = this.#operation.codec();
     return { ...head, ...this.#encode(slot, commands) };
   }
@@ -375,7 +375,8 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
     const { answered } = this.#stations;
     if (answered === undefined || parked.includes(place) || replies[place] === undefined) return;
     const id = entryId(place);
-    // If the newest entry is from the partner's previous cell, it says nothing about the state of this cell.
+    // If the newest entry is from the cell from which the partner moved to this cell, that entry says nothing
+    // about the state of this cell.
     if (id !== 0n && entryCell(id) === this.#cell) answered.note(this.#cell, origin.epoch, id);
   }
 
@@ -383,7 +384,8 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
     try {
       command.resolve(reply);
     } catch (error) {
-      // A defect in answering one command must not leave the other commands of the batch without an answer.
+      // A defect that prevents one command from being answered must not leave the other commands of the batch
+      // without an answer.
       this.#stations.observer.onError(error, this.#cell, 1);
       command.fail(UNKNOWN);
     }

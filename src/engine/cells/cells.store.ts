@@ -42,7 +42,7 @@ const fromRow = (row: Row): CellLease => ({
   halted: row.halted,
 });
 
-/** Number of cells, and of the live workers that share them. */
+/** Number of cells, and number of live workers among which the cells are divided. */
 export interface Division {
   readonly cells: number;
   readonly workers: number;
@@ -139,8 +139,8 @@ export async function releaseCells(sql: Sql, owner: string): Promise<void> {
 }
 
 /**
- * Removes a worker and releases its cells in one statement. Other workers then divide the cells anew. They
- * always see both changes or neither.
+ * Removes a worker and releases its cells in one statement. Other workers then divide the cells anew. These
+ * workers never see only one of the two changes.
  */
 export async function leave(sql: Sql, owner: string): Promise<void> {
   await sql`
@@ -373,8 +373,8 @@ export class Cells {
    */
   async setDraining(actor: string, cell: number, isDraining: boolean, reason?: string): Promise<Drained> {
     return this.#sql.begin(async (tx) => {
-      // The cell's row is locked before the number of the change is assigned. The comments of switchPartner
-      // explain this order.
+      // The cell's row is locked before the number of the change is assigned. A comment in switchPartner
+      // explains this order.
       await tx`SELECT 1 FROM cells WHERE cell = ${cell} FOR NO KEY UPDATE`;
       await nextChange(tx);
       const before = await drainingOf(tx, cell);
@@ -411,7 +411,7 @@ export type PartnerScope = number | { readonly partnerId: number };
 export const inScopeText = (scope: PartnerScope): string =>
   typeof scope === 'number' ? `partners.cell = ${scope}` : `partners.partner_id = ${scope.partnerId}`;
 
-/** The SQL condition of {@link inScopeText} as a fragment for a tagged statement. */
+/** The SQL condition that {@link inScopeText} returns, as a fragment for a tagged statement. */
 export const inScope = (scope: PartnerScope): unknown => raw(inScopeText(scope));
 
 /**

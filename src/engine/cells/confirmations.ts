@@ -69,8 +69,8 @@ const STALLED_AFTER_MS = 1000;
 const READERS_MAX = 1000;
 
 /**
- * True if the entry was made in the partner's previous cell. All the partner's entries there were committed
- * before it moved.
+ * True if the entry was made in the cell from which the partner moved to this cell. All the partner's entries
+ * in that cell were committed before the move.
  */
 const isOfAnother = (cell: number, id: bigint): boolean => id !== 0n && entryCell(id) !== cell;
 
@@ -178,9 +178,9 @@ export class Confirmations {
   }
 
   /**
-   * Forgets an entry that was waited for if it was made by a server run that has ended. The entry may be lost
-   * although the epoch is unchanged. The cursor would then pass the entry only after a further deal, so that
-   * deal must not wait for the entry.
+   * Forgets an entry that callers wait for, if a server run that has ended made the entry. The entry may be
+   * lost although the epoch is unchanged. The cursor would then pass the entry's id only after a further
+   * deal, so that deal must not wait for the entry.
    */
   #forgive(cell: number, known: Cell): void {
     const serverId = this.#options.serverOf(cell);

@@ -1,6 +1,6 @@
 /**
- * The cell operation `deal`: one call runs a batch of spins and of requests that only count against a rate
- * limit window (lua/deal.lua).
+ * The cell operation `deal`. One call executes a batch of spins, and of requests that only count against a
+ * rate limit window (lua/deal.lua).
  */
 import type { Partner } from '../../domain/game.js';
 import { readId, readSafeInt64 } from '../../domain/layout.js';
@@ -21,7 +21,10 @@ import type { ExhaustedWindows } from './exhaustedWindows.js';
 import type { CellCodec, CellCommand, CellOperation, CellReplies, CellRequest } from './operation.js';
 import { type Refusal, refusalOf } from './scriptRefusals.js';
 
-/** Remainder of the rate limit window that a request was counted in. */
+/**
+ * The rate limit window in which a request was counted: the number of further requests that it allows, and
+ * the time of the count.
+ */
 interface Counted {
   readonly remaining: number;
   /** Time by the clock of Redis, in ms since the Unix epoch. */

@@ -1,7 +1,7 @@
 /**
  * Caches the rate limit windows that Redis has reported as exhausted. Until such a window ends, this process
- * refuses the partner's requests itself, as Redis would, and saves the call. A window can't become free
- * before its end unless the limit is changed.
+ * itself refuses the partner's requests, as Redis would do, and saves the call. An exhausted window accepts
+ * no request before its end unless the limit is changed.
  */
 import type { Partner } from '../../domain/game.js';
 import { KIND } from './batch.js';

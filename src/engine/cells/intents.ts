@@ -71,7 +71,7 @@ export interface IntentsOptions {
   /** Returns the id of the newest entry in a cell's outbox, or 0 if the outbox is empty. */
   readonly newestInOutbox: (cell: number) => Promise<bigint>;
   readonly confirmations: Pick<Confirmations, 'cameTo'>;
-  /** Maximum time for the work on an intent in both stores, including retries, in ms. */
+  /** Maximum time for the work on an intent in Postgres and Redis, including retries, in ms. */
   readonly deadlineMs: number;
   readonly onError: (error: unknown, cell: number) => void;
 }
@@ -174,8 +174,8 @@ export class Intents {
       throw new Error(`The script returned the unexpected status ${reply.status} for an intent`);
     const [name, answer] = refusal;
     if (name === undefined) return answer;
-    // If the withdrawal fails, the intent stays on record in its lapsed state. A repetition of the request
-    // then decides on the intent again.
+    // If the withdrawal fails, the intent stays on record although it has lapsed. When the request is
+    // repeated, the cell decides the intent again.
     await request.withdraw(intent, name).catch((error: unknown) => this.#options.onError(error, intent.cell));
     return answer;
   }

@@ -16,8 +16,8 @@ export interface MovedPartnersOptions {
   readonly partner: (partnerId: number) => Partner | undefined;
   readonly refresh: () => Promise<void>;
   /**
-   * Loads the filters of recently released request ids. Ids that were bound in the old cell stay bound in the
-   * new cell.
+   * Loads the filters of recently released request ids. Request ids that were bound in the old cell stay
+   * bound in the new cell.
    */
   readonly refreshIds: () => Promise<void>;
   readonly deadlineMs: number;

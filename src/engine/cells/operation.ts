@@ -70,7 +70,7 @@ export interface CellCodec<Request, Reply> {
   /** Encodes the arguments that follow the head. Views in the result are valid until the next call. */
   encode(requests: readonly Request[]): CellArgument[];
   /**
-   * Decodes the replies to the requests that were encoded last, in the same order.
+   * Decodes the replies to the requests that were encoded last. The replies have the order of the requests.
    * @throws Error if the bytes are not a reply of this operation
    */
   decode(reply: Buffer, requests: readonly Request[]): CellReplies<Reply>;
@@ -90,8 +90,8 @@ export interface CellReplies<Reply> {
    */
   readonly newestPlace?: number | undefined;
   /**
-   * True if the given ledger row, which has the id of the reply's entry, is that entry. Absent if a
-   * comparison of the ids is sufficient.
+   * Returns whether the given ledger row is the entry that a reply refers to. The row has the id of that
+   * entry. Absent if a comparison of the ids is sufficient.
    */
   isEntry?(place: number, row: BookedIdentity): boolean;
 }

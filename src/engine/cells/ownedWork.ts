@@ -1,5 +1,5 @@
 /**
- * Base class of services that complete open work in the cells of this worker. Work on an item that failed is
+ * Base class of services that complete open work in the cells of this worker. If work on an item fails, it is
  * retried with exponential back-off.
  */
 
@@ -38,7 +38,7 @@ export abstract class OwnedWork extends PeriodicService {
     this.leases.delete(cell);
   }
 
-  /** Looks for open work immediately instead of at the next turn. */
+  /** Looks for open work immediately instead of at the next turn of this task. */
   wake(): void {
     this.hurry();
   }

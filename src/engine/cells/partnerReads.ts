@@ -72,7 +72,7 @@ export class PartnerReads {
     while (partner !== undefined) {
       const store = cell(partner.cell);
       // The check for a move follows the read on the same connection. If the partner had not left the cell by
-      // then, the data was current.
+      // the time of the check, the data was current.
       const [found, isAway] = await Promise.all([
         read(store),
         store.isTurnedAway(partnerId, partner.newestMove ?? 0),

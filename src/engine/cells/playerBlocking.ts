@@ -3,7 +3,7 @@
  * see it.
  *
  * Each change has a number, so that a late call can't undo a newer change. If a request was interrupted, its
- * repetition writes the newest recorded status to Redis. So does a rebuild.
+ * repetition writes the newest recorded status to Redis. A rebuild of the cell writes that status, too.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { EngineStore } from '../engine.store.js';
@@ -15,7 +15,7 @@ import { SET_PLAYER_STATUS } from './setPlayerStatus.js';
 export interface PlayerBlockingOptions {
   readonly store: Pick<EngineStore, 'playerStatuses'>;
   readonly cells: Pick<CellClient, 'execute'>;
-  /** Maximum time for a change of status in both stores, including retries, in ms. */
+  /** Maximum time for a change of status in Postgres and Redis, including retries, in ms. */
   readonly deadlineMs: number;
 }
 
@@ -39,8 +39,8 @@ export class PlayerBlocking {
     const { store, cells, deadlineMs } = this.#options;
     const deadline = performance.now() + deadlineMs;
     while (performance.now() < deadline) {
-      // Each attempt reads the current epoch again, and also a change that another request may have recorded
-      // in the meantime.
+      // Each attempt reads the current epoch and the newest recorded change again, because another request
+      // may have recorded a change in the meantime.
       const onRecord: PlayerStatusOnRecord = await store.playerStatuses.record(actor, wanted);
       const outcome = await cells.execute(SET_PLAYER_STATUS, {
         ...onRecord,

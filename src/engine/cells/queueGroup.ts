@@ -1,8 +1,8 @@
 /**
  * Groups the queues of one operation whose cells are on the same node, and sends their commands together.
- * While a call of any queue is under way, the next calls wait until each of them can be large enough. Batches
- * therefore don't get smaller when there are more cells. A node answers the calls of a connection in order,
- * so waiting for another cell's call costs little.
+ * While a call of any queue is under way, the next calls are delayed until each of them can have enough
+ * commands. Batches therefore don't get smaller when there are more cells. A node answers the calls of a
+ * connection in order, so waiting for another cell's call costs little.
  */
 export interface GroupedQueue {
   /**

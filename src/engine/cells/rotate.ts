@@ -3,9 +3,9 @@
  * (lua/rotate.lua).
  *
  * The rotation is first recorded in Postgres (rotations.store.ts) with the index up to which the game is
- * sealed. The script then carries it out in Redis, and a note in the outbox brings it to the ledger. If the
- * process stops between the two, the worker that leases the game's next block completes the rotation, so that
- * the void is logged before that block.
+ * sealed. The script then carries out the rotation in Redis, and a note in the outbox brings it to the
+ * ledger. If the process stops after the record and before the script, the worker that leases the game's next
+ * block completes the rotation, so that the void is logged before that block.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { RecordOf } from '../../domain/layout.js';
@@ -22,7 +22,8 @@ const ROTATE: CellOperation<RotationOnRecord & CellRequest, RotateReply> = {
   batchMax: 1,
   slots: 4,
   overlapMin: 1,
-  // The reply is stored, because a repeated script would find no outcomes left to void.
+  // The reply is stored for a repeated call, because a second execution of the script would find no outcomes
+  // left to void.
   isStored: true,
   waitsForStore: true,
   partnerOf: ({ partnerId }) => partnerId,
@@ -44,8 +45,9 @@ type Cells = Pick<CellClient, 'execute'>;
 
 /**
  * Rotates a game by an operator's order.
- * @param deadlineMs maximum time for the work in both stores, including retries
- * @returns the rotation once it is committed; `unavailable` if it is not certain that it was carried out
+ * @param deadlineMs maximum time for the work in Postgres and Redis, including retries
+ * @returns the rotation once it is committed; `unavailable` if it is not certain that the rotation was
+ * carried out
  * @throws the error of Postgres
  */
 export async function rotate(

@@ -63,7 +63,7 @@ export interface SendPermission {
 export interface CellEpochs {
   /** Returns the epoch of a cell; undefined as long as the epoch has not been read. */
   epochOf(cell: number): string | undefined;
-  /** Reads the epochs again after a cell has rejected a call because of its epoch. */
+  /** Reads the epochs again, because a cell has rejected a call because of its epoch. */
   refresh(): Promise<void>;
 }
 

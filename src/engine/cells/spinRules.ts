@@ -19,7 +19,7 @@ import type { Confirmations } from './confirmations.js';
 import type { MovedPartners } from './movedPartners.js';
 import type { CatalogFreshness } from './spinPath.js';
 
-/** A spin or round in the ledger that is bound to a requestId which Redis has released. */
+/** A spin or round in the ledger that is bound to a requestId. Redis has already released this requestId. */
 interface BoundEntry {
   readonly kind: EntryKind;
   readonly gameId: number;
@@ -32,8 +32,8 @@ interface BoundEntry {
 }
 
 /**
- * A condition of this process that may forbid it to deal: its program files differ from the build, or it does
- * not support the data format in use.
+ * A condition of this process that may forbid this process to deal: its program files differ from the build,
+ * or it does not support the data format in use.
  */
 interface DealingFault {
   readonly problem: string | undefined;
@@ -79,7 +79,7 @@ export class SpinRules {
     return waitsForLedger(game?.kind, this.#parts.ack);
   }
 
-  /** Seconds for which the request id of a spin or deal stays bound. */
+  /** Number of seconds for which the request id of a spin or deal stays bound. */
   get requestIdBindsSeconds(): number {
     return this.#parts.requestIds.bindsSeconds;
   }

@@ -78,7 +78,7 @@ export interface FundingIntent extends Funding {
   readonly newestMove: number;
   /** The cell's epoch when the intent was read. */
   readonly epoch: string;
-  /** Whether this call recorded the intent. */
+  /** Whether this call recorded the intent, so that the intent was not on record before. */
   readonly isNew: boolean;
   /** Whether the intent is so old that Redis may have released its request id. */
   readonly isOld: boolean;

@@ -113,14 +113,16 @@ export async function bookCommunal(tx: Transaction, booking: CommunalFlush): Pro
   }
 }
 
-/** Applies the changes of a pot, each of which must begin where the previous one ended. */
+/**
+ * Applies the changes of a pot, each of which must begin in the state in which the change before it ended.
+ */
 async function bookPot(
   tx: Transaction,
   gameId: number,
   changes: readonly PotChange[],
   events: readonly CommittedEvent[],
 ): Promise<void> {
-  // Changes that only come from spins are the common case, in which a single statement is enough.
+  // Usually all changes come from spins. For such changes a single statement is enough.
   if (isOfSpinsOnly(gameId, changes, events) && (await bookSpins(tx, gameId, changes))) return;
   await bookChanges(tx, gameId, changes, events);
 }

@@ -20,8 +20,8 @@ export interface RecoveredPot {
    */
   readonly recent: readonly { readonly playerId: string; readonly spinId: bigint }[];
   /**
-   * Players with a spin after this entry id belong to the recency set. Undefined if the game has no recency
-   * set.
+   * Entry id after which the spins count for the recency set: a player with a later spin belongs to the set.
+   * Undefined if the game has no recency set.
    */
   readonly recencyFrom: bigint | undefined;
 }
@@ -34,10 +34,10 @@ export async function hasPots(sql: Sql, scope: PartnerScope): Promise<boolean> {
 }
 
 /**
- * Decides on rules that are recorded and not committed. This is part of the transaction that begins a
- * recovery or moves a partner, after which no call under way can put the rules into force. If a caller was
- * told that rules are in force, they apply in the next epoch, even if Redis has lost them. Rules that were
- * never confirmed are withdrawn, with an entry in the audit log.
+ * Puts recorded but uncommitted rules into force, or withdraws them. This runs in the transaction that begins
+ * a recovery or moves a partner, because after that transaction no call under way can put the rules into
+ * force. If a caller was told that rules are in force, they apply in the next epoch, even if Redis has lost
+ * them. Rules that were never confirmed are withdrawn, with an entry in the audit log.
  */
 export async function adoptRules(tx: Transaction, scope: PartnerScope, cursorId: bigint): Promise<void> {
   await withdrawUnconfirmed(tx, scope);

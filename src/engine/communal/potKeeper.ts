@@ -46,9 +46,9 @@ export class PotKeeper {
   }
 
   /**
-   * Puts rules into force. Rules that Redis refused are withdrawn. Rules whose result is unknown stay
-   * recorded: a call that is still under way puts them into force, or a rebuild or move of the cell withdraws
-   * them (communalRecovery.store.ts).
+   * Puts rules into force. Rules that Redis refused are withdrawn. If the result is unknown, the rules stay
+   * recorded. Then either a call that is still under way puts them into force, or a rebuild or move of the
+   * cell decides (communalRecovery.store.ts).
    * @returns the state of the pot; undefined if Redis could not confirm it
    * @throws errors of Postgres, if nothing was done yet
    */
@@ -77,8 +77,8 @@ export class PotKeeper {
   }
 
   /**
-   * Puts recorded rules in force in Redis. @returns `refused` if the rules never come into force; `unknown`
-   * if they may
+   * Puts recorded rules into force in Redis. @returns `refused` if the rules never come into force; `unknown`
+   * if they may have come or may yet come into force
    */
   async #putInForce(
     request: Omit<CommunalSetRequest, 'intentId' | 'waitsForLedger' | 'deadline'>,
@@ -92,7 +92,8 @@ export class PotKeeper {
       const { status, state } = outcome.reply;
       if (status === SPIN_STATUS.dealt) return state;
       if (status === SPIN_STATUS.outboxFull) return 'refused';
-      // Another change of a progressive was refused meanwhile, so this change needs a new number.
+      // Another change of a progressive was refused after this change got its number, so this change needs a
+      // new number.
       if (performance.now() > deadline) return 'refused';
     }
   }

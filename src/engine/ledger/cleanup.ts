@@ -25,8 +25,8 @@ export class Cleanup extends PeriodicService {
   }
 
   /**
-   * Does not wait for the turn under way, because an interruption after any command of the cleanup does no
-   * harm.
+   * The stop does not wait for a cleanup in progress, because an interruption after any of its commands does
+   * no harm.
    */
   override async stop(): Promise<void> {
     void super.stop();

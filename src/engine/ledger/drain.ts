@@ -1,6 +1,6 @@
 /**
- * Flushes the remaining outbox of a cell on a promoted replica, before the cell is rebuilt. No front end
- * deals from the cell at that time.
+ * Flushes the remaining outbox of a cell on a promoted replica, before the cell is repaired or rebuilt. No
+ * front end deals from the cell at that time.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { CellLease } from '../cells/cells.store.js';

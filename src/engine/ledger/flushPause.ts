@@ -18,7 +18,8 @@ const PAUSE_MS_A_GAME = 0.25;
 /**
  * Pause as a fraction of the flush time, while responses wait for the commit. A client that gets its response
  * sends its next spin at once. After the pause, these spins share a transaction with the spins that arrived
- * during the flush. Without the pause, two groups of clients would take turns permanently.
+ * during the flush. Without the pause, two groups of clients would take turns permanently, each with
+ * transactions of its own.
  */
 const AWAITED_PAUSE_SHARE = 0.5;
 const AWAITED_PAUSE_MAX_MS = 10;
@@ -30,7 +31,7 @@ export interface FlushRound {
   readonly roundMs: number;
   /** Duration of the flush without the wait for entries, in ms. */
   readonly flushMs: number;
-  /** Number of games whose totals the round wrote. */
+  /** Number of games whose totals were written in the round. */
   readonly games: number;
 }
 

@@ -64,8 +64,8 @@ export interface FlusherOptions {
 const BLOCK_MS = 200;
 const RETRY_MS = 200;
 /**
- * Maximum time for which the flusher, when it is stopped, flushes the remaining entries, in ms. The rest of
- * its stop timeout is for the transaction under way.
+ * Maximum time, in ms, for which a flusher that is being stopped flushes the remaining entries. The rest of
+ * the stop timeout is for the transaction in progress.
  */
 const FLUSH_AT_STOP_MS = 3000;
 const STOP_TIMEOUT_MS = 5000;
@@ -241,13 +241,17 @@ export class Flusher implements Service {
     loop.flushMs = performance.now() - readAt;
     loop.games = portions.reduce((sum, { flush }) => sum + flush.totals.games.length, 0);
     loop.wasEmpty = read.cells.length === 0;
-    // The trim runs in the background. The next round waits for it before it reads.
+    // The trim runs in the background. The next round of the flusher waits for the trim before it reads the
+    // outboxes.
     if (loop.wasEmpty || trimmer.isDue(loop.isAwaited)) void trimmer.trim(cells);
     // Entries that did not fit into the transaction are read again at once.
     return read.isMore || areBooked.includes(false) || portions.some(({ isAll }) => !isAll);
   }
 
-  /** Prepares the next portion of a cell. Returns undefined if the preparation failed. */
+  /**
+   * Prepares the next portion of a cell: entries for one transaction. Returns undefined if the preparation
+   * failed.
+   */
   async #prepare(owned: OwnedCell, { batches, isOfEpoch }: CellRead): Promise<Portion | undefined> {
     const { lease } = owned;
     try {
@@ -296,8 +300,8 @@ export class Flusher implements Service {
   }
 
   /**
-   * Keeps the request ids of a commit. If the cell was released meanwhile, they are dropped, because nobody
-   * would use them.
+   * Keeps the request ids of a commit. If the cell was released before the commit was reported, the ids are
+   * dropped, because nobody would use them.
    */
   #keepIds(owned: OwnedCell, { cursor: { from, to } }: CellFlush): void {
     const { cell } = owned.lease;

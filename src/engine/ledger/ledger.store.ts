@@ -52,7 +52,7 @@ export interface CellFlush {
   readonly communal: CommunalFlush | undefined;
 }
 
-/** Totals that a flush adds. In the double-entry books they are the other side of the players' entries. */
+/** Totals that a flush adds. In the double-entry books they are the counterpart of the players' entries. */
 export interface FlushTotals {
   games: FlushedGameDay[];
   /** Totals of forced spins, which are excluded from the totals of their games. */
@@ -155,7 +155,7 @@ const NOTES: { readonly [T in GameType]: (tx: Transaction, booked: Booked) => Pr
   },
 };
 
-/** Concatenates, for each property, the lists of all parts. */
+/** Joins the lists of all parts, separately for each property. */
 function joined<Lists extends { readonly [Name in keyof Lists]: readonly unknown[] }>(
   parts: readonly Lists[],
 ): Lists {

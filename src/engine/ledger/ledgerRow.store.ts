@@ -28,7 +28,10 @@ const MEMBERS = LEDGER_MEMBERS.map(([member]) => member);
 /** Lists all columns in the order of the table. */
 export const allColumnsSql = (alias = ''): string => columnsSql(MEMBERS, alias);
 
-/** Returns the field numbers of some columns in a COPY row that has these columns in the given order. */
+/**
+ * Returns, for each column, the number of its field in a COPY row that has the given columns in the given
+ * order.
+ */
 export const fieldsOf = <M extends string>(
   members: readonly M[],
   from = 0,
@@ -51,7 +54,7 @@ function readerOf({ type, value }: LedgerColumn): (row: CopyRow, field: number) 
 
 /**
  * Makes a function that reads the values of a COPY row that begins with these columns. The function is made
- * only once, because a rebuild of Redis reads millions of rows.
+ * once and then reused, because a rebuild of Redis reads millions of rows.
  */
 export function rowReader<M extends LedgerMember>(
   members: readonly M[],
@@ -138,7 +141,7 @@ export class CopyWriter {
   #at = 0;
 
   reset(): void {
-    // There is a writer for each cell, so a buffer that a backlog has enlarged is dropped.
+    // Each cell has its own writer, so a buffer that a backlog has enlarged is not kept.
     if (this.buffer.length > KEPT_BYTES_MAX) this.buffer = Buffer.allocUnsafe(KEPT_BYTES_MAX);
     this.#at = 0;
   }

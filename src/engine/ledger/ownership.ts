@@ -38,8 +38,8 @@ export interface OwnershipOptions {
    */
   readonly refusal: (error: unknown) => string | undefined;
   /**
-   * Returns whether an error of `prepare` was harmless and is already announced, so that the preparation is
-   * repeated at the next turn.
+   * Returns whether an error of `prepare` was harmless and has already been reported, so that the preparation
+   * is repeated at the next turn.
    */
   readonly isPassing: (error: unknown) => boolean;
   readonly events: EventEmitter;
@@ -51,7 +51,7 @@ export interface OwnershipOptions {
 
 /**
  * Duration of a lease, in ms. The cells of a worker that stops are taken over after at most this time plus
- * one turn of the loop.
+ * one turn of the ownership loop.
  */
 const LEASE_MS = 3000;
 const TURN_MS = 750;
@@ -130,7 +130,7 @@ export class Ownership extends PeriodicService {
     if (held !== undefined) void this.#release(held);
   }
 
-  /** Starts the next turn at once, because Redis may have been replaced by another server. */
+  /** Starts the next turn of the loop at once, because Redis may have been replaced by another server. */
   lookNow(): void {
     this.#failed.clear();
     this.hurry();
@@ -227,7 +227,8 @@ export class Ownership extends PeriodicService {
     if (this.#options.isAble()) this.#unableSince = undefined;
     else this.#unableSince ??= performance.now();
     if (this.#unableSince !== undefined) {
-      // The cells are released after a while, because another worker may be able to reach Redis.
+      // The cells are released if Redis stays unreachable for a while, because another worker may be able to
+      // reach Redis.
       if (performance.now() - this.#unableSince > LEASE_MS) {
         await Promise.all(ready.map((held) => this.#release(held)));
       }

@@ -11,8 +11,8 @@ import type { EventEmitter } from '../processEvents.js';
 import { ensurePartition, partitionDays } from './ledger.store.js';
 
 /**
- * Number of days for which partitions are made in advance. If other sessions lock the ledger for less than
- * this time, no flush is delayed.
+ * Number of days for which partitions are made in advance. Even if other sessions lock the ledger for almost
+ * this long, no flush is delayed.
  */
 const DAYS_AHEAD = 4;
 const TURN_MS = 10_000;

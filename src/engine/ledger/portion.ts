@@ -33,12 +33,12 @@ export interface OwnedCell {
   /** Id of the cell's newest committed entry. */
   cursor: bigint;
   /**
-   * Totals of the committed entries that are still to be trimmed or to be noted in Redis. `true` means that
-   * the totals must be read first.
+   * Totals of the committed entries, if these entries are still to be trimmed or their commit is still to be
+   * noted in Redis. `true` means that the totals must be read first.
    */
   untrimmed: Totals | true | undefined;
   notBefore: number;
-  /** Whether the previous flush failed because Postgres refused its data. */
+  /** Whether the cell's last flush failed because Postgres refused its data. */
   hasDataFault: boolean;
   /**
    * Whether a flush of this cell together with other cells failed. The cell is flushed alone until such a
@@ -91,7 +91,10 @@ export interface Portion {
   readonly days: ReadonlySet<string>;
   /** Time of the oldest entry, in milliseconds since the epoch. */
   readonly oldestMs: number;
-  /** Entries and bytes that were added to the outbox up to the newest entry, since the cell was created. */
+  /**
+   * Numbers of entries and bytes that had been added to the outbox since the cell was created, counted up to
+   * the newest entry.
+   */
   readonly addedBytesAndEntries: Totals;
   /** Whether the portion has all entries that were read. */
   readonly isAll: boolean;

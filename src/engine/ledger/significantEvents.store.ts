@@ -26,8 +26,8 @@ export interface EventsWanted {
 }
 
 /**
- * Position up to which a reader has the events: the newest audit entry and the newest large win that it has
- * read.
+ * Position up to which a reader has received the events: the newest audit entry and the newest large win that
+ * it has read.
  */
 export interface EventPlace {
   readonly auditId: bigint;
@@ -35,8 +35,8 @@ export interface EventPlace {
 }
 
 /**
- * Maximum duration of a transaction, in ms. An entry's time is the start of its transaction, but its number
- * is assigned when the entry is written.
+ * Maximum duration of a transaction, in ms. It matters because an entry's time is the start of its
+ * transaction, but its number is assigned when the entry is written.
  */
 const SLACK_MS = 600_000;
 

@@ -25,8 +25,8 @@ const ZERO = 0x30;
 const SUM_MAX = 4_000_000_000_000_000;
 
 /**
- * Offsets of the bytes that a row copies from its outbox record. They are little endian in the record and big
- * endian in the row.
+ * Offsets of the numbers that a row takes from its outbox record byte by byte. They are little endian in the
+ * record and big endian in the row.
  */
 const BYTES_FROM: number[] = [];
 const BYTES_TO: number[] = [];
@@ -160,7 +160,7 @@ export class Transcoder {
       this.entries++;
     }
     this.newestId = readId(batch, last + OUTBOX.id);
-    // Drop the keys, because they are a view that would keep the whole read in memory.
+    // Drop the keys, because they are a view on the reply of Redis and would keep the whole reply in memory.
     this.#keys = NO_KEYS;
     if (this.#keyAt !== requestKeys.length)
       throw new RangeError('The outbox has more request keys than request ids');
@@ -189,7 +189,10 @@ export class Transcoder {
     };
   }
 
-  /** Writes the row of a record and adds it to the sums. Returns the offset of the next record. */
+  /**
+   * Writes the row of a record and adds the record's amounts to the sums. Returns the offset of the next
+   * record.
+   */
   #record(batch: Buffer, at: number): number {
     const entry = entryOfCode(batch[at + OUTBOX.kind]!);
     const playerAt = at + OUTBOX.player;

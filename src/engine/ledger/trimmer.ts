@@ -59,8 +59,8 @@ export class Trimmer {
     const { onFailpoint, onFailed } = this.#options;
     try {
       const totals = untrimmed === true ? await store.totalsAt(cursor) : untrimmed;
-      // The trim comes first, because a Redis that is out of memory accepts no other write until entries are
-      // removed. Both commands are sent in one write, so Redis syncs once.
+      // The trim comes before the note, because a Redis that is out of memory accepts no other write until
+      // entries are removed. Both commands are sent in one write, so Redis syncs its disk once.
       await this.#together(
         [
           () => store.trimOutbox(cursor).then(() => onFailpoint('flush.trimmed')),

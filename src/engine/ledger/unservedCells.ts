@@ -5,8 +5,8 @@
 import type { EventEmitter } from '../processEvents.js';
 
 /**
- * Time for which a refusal of a cell counts, in ms. A refused cell is retried more often than this, so a cell
- * without a recent refusal is served by another worker.
+ * Time for which a refusal of a cell counts, in ms. A cell that is refused is retried more often than this.
+ * So if a cell has no recent refusal, another worker serves it.
  */
 const LATELY_MS = 10_000;
 

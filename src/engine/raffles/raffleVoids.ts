@@ -44,10 +44,13 @@ export interface RaffleVoidsOptions {
 }
 
 const TURN_MS = 2000;
-/** Maximum number of raffles in one turn. For each of them, one group of tickets is refunded. */
+/**
+ * Maximum number of raffles in one turn of this task. For each of these raffles, one group of tickets is
+ * refunded in the turn.
+ */
 const RAFFLES_MAX = 32;
 const PIECE_TICKETS = 200;
-/** Maximum number of concurrent refunds. Slots of the adjustment operation remain free for operators. */
+/** Maximum number of concurrent refunds. It leaves slots of the adjustment operation free for operators. */
 const AT_ONCE = 16;
 /**
  * Maximum time to wait for the ledger in a raffle's turn, in ms, before the other raffles have their turns.
@@ -98,7 +101,7 @@ export class RaffleVoids extends OwnedWork {
     this.noteFailure(gameId);
   }
 
-  /** Ends the sale, waits until every sold ticket is committed, and closes the raffle. */
+  /** Ends the sale of a raffle, waits until every sold ticket is committed, and closes the raffle. */
   async #close(lease: CellLease, raffle: VoidedRaffle): Promise<void> {
     const { sql, nodes, onFailpoint } = this.#options;
     const store = nodes.cell(lease.cell);

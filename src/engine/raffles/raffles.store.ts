@@ -28,8 +28,8 @@ export async function openRaffle(sql: Sql, gameId: number): Promise<void> {
 }
 
 /**
- * Closes the raffles whose last tickets are committed in this transaction. A raffle that was voided meanwhile
- * is not closed here, but by its void.
+ * Closes the raffles whose last tickets are committed in this transaction. A raffle that was voided before
+ * that is not closed here, but by its void.
  */
 export async function closeRaffles(
   tx: Transaction,
@@ -55,8 +55,8 @@ export interface Ticket {
 }
 
 /**
- * Records the requestIds of the tickets that this transaction commits. If the same requestId had sold a
- * ticket earlier and Redis has released it, the first ticket stays recorded.
+ * Records the requestIds of the tickets that this transaction commits. The same requestId may have sold an
+ * earlier ticket, if Redis has released it since. In this case the earlier ticket stays recorded.
  */
 export async function noteTickets(tx: Transaction, tickets: readonly Ticket[]): Promise<void> {
   if (tickets.length === 0) return;
@@ -185,8 +185,8 @@ export class Raffles {
 }
 
 /**
- * Range of the requestIds of a raffle's refunds, for the range scan `>= from AND < to` with COLLATE "C". The
- * range contains no other requestIds.
+ * Range of the requestIds of a raffle's refunds, for the range scan `>= from AND < to` with COLLATE "C". No
+ * other requestIds are in this range.
  */
 const refundRange = (gameId: number) => ({
   from: `${REFUND_PREFIX}${gameId}:`,
@@ -306,8 +306,7 @@ export interface CommittedTicket {
 }
 
 /**
- * The next tickets of a raffle in the order of their entries, and the entry id up to which no ticket is left
- * out.
+ * The next tickets of a raffle in the order of their entries. No ticket up to the given entry id is missing.
  */
 export interface TicketPiece {
   readonly tickets: readonly CommittedTicket[];

@@ -22,9 +22,9 @@ export class ClocksDifferError extends Error {
 }
 
 /**
- * Returns the time by the clock of Redis in ms since the Unix epoch, after comparing it with the other
- * clocks.
- * @throws ClocksDifferError if Redis differs from them too much
+ * Returns the time by the clock of Redis in ms since the Unix epoch, after comparing this clock with the
+ * other clocks.
+ * @throws ClocksDifferError if the clock of Redis differs too much from another clock
  */
 export async function agreedTimeMs(sql: Sql, node: RedisNode, { now, skewMaxMs }: Clocks): Promise<number> {
   const beforeMs = now();

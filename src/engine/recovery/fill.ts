@@ -69,17 +69,19 @@ export async function fillPots(
 }
 
 export interface FillPlayersOptions {
-  /** Players with entries later than the checkpoint, in their newest state. */
+  /** Players that have entries later than the checkpoint, in the state of their newest entry. */
   readonly later?: Map<string, PlayerState>;
-  /** Restricts the checkpoint to players that have had an entry after this one, plus `others`. */
+  /**
+   * Restricts the checkpoint to players that have had an entry after the entry with this id, plus `others`.
+   */
   readonly afterId?: bigint;
   /** Further players of the checkpoint to read, by id. All of them belong to one partner. */
   readonly others?: readonly string[];
 }
 
 /**
- * Writes the players. Players that are in `later` are written in that state, and all others in the state of
- * the checkpoint.
+ * Writes the players. A player in `later` is written in the state given there, and every other player in the
+ * state of the checkpoint.
  * @returns the number of players
  */
 export async function fillPlayers(
@@ -91,8 +93,8 @@ export async function fillPlayers(
     (await playerStatuses(sql, scope)).map((each) => [playerField(each.partnerId, each.playerId), each]),
   );
   const untold = await waitingSharesOf(sql, scope);
-  // A player that was copied in an earlier round may have had a list of shares then, and may have been
-  // notified of them since.
+  // When the player was copied in an earlier round, the player's record may have had a list of shares. Since
+  // then the player may have been notified of these shares.
   const mayHaveListed = afterId > 0n && (await hasPots(sql, scope));
   let players = 0;
   const fill = (player: PlayerState): void => {

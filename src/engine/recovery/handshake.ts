@@ -31,7 +31,10 @@ export interface Unfit {
   readonly reason: string;
   /** Dataset and number of the epoch in Redis, if it is an epoch of this database. */
   readonly token: string | undefined;
-  /** The cell's token, if its outbox has entries that must be committed before a repair. */
+  /**
+   * Token of the cell in Redis. Present if the cell's outbox has entries that must be committed before a
+   * repair.
+   */
   readonly unbooked?: string;
 }
 
@@ -43,8 +46,8 @@ export class ForeignError extends Error {}
 
 /**
  * Examines a cell without changing anything.
- * @param knownOutside newest entry that is known, from outside both stores, to have been dealt under the
- * lease's epoch
+ * @param knownOutside newest entry that a source other than Postgres and Redis shows to have been dealt under
+ * the lease's epoch
  */
 export async function examine(
   sql: Sql,

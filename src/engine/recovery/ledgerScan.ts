@@ -12,8 +12,8 @@ import type { CopyRow } from '../../postgres/copy.js';
 import { RECOVERED, readEntriesFrom } from './recoveries.store.js';
 
 /**
- * Maximum time that rebuilds wait for other rebuilds to join their scan of the ledger, in ms. After that the
- * scan starts without the others.
+ * Maximum time that rebuilds wait for other rebuilds to join their scan of the ledger, in ms. After that time
+ * the scan starts without the other rebuilds.
  */
 const GATHER_MS = 5000;
 

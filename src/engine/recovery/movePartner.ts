@@ -130,7 +130,7 @@ export async function movePartner(parts: MoveParts, lease: CellLease, move: Part
 
 /**
  * Copies players and request ids while spins of the partner continue. Each round copies what has changed
- * since the previous round. While the spins are stopped, only the changes of a moment are left to copy,
+ * since the round before it. While the spins are stopped, only the changes of a moment are left to copy,
  * however much data the partner has.
  */
 async function copyAhead(
@@ -164,8 +164,8 @@ async function copyAhead(
 }
 
 /**
- * Resumes the partner's commands in the cell that it belongs to, for callers that know of the move by which
- * it came back.
+ * Resumes the partner's commands in the cell that the partner belongs to. Commands are accepted from callers
+ * that know of the move by which the partner came back.
  */
 async function letBack(sql: Sql, { store, owner }: Side, partnerId: number): Promise<void> {
   const [step] = (await nextSteps(sql, partnerId, 1)) as [MoveStep];
@@ -332,7 +332,7 @@ async function loadBlocks(
 
 /**
  * Waits until the ledger has all entries of a cell.
- * @returns an id after which no entry of the stopped partner is committed
+ * @returns an id after which no committed entry of the stopped partner follows
  */
 async function allBooked(sql: Sql, { store, owner }: Side, deadline: number): Promise<bigint> {
   const newest = await newestId(store);
@@ -359,8 +359,8 @@ async function until(isSo: () => Promise<boolean>, deadline: number, what: strin
 }
 
 /**
- * Writes the request ids of a cell to a run, up to an entry. From then on they are found in whichever cell
- * their partner belongs to.
+ * Writes the request ids of a cell's entries up to a given entry to a run. From then on the ids are found
+ * whichever cell their partner belongs to.
  */
 async function writeRunsTo(sql: Sql, { cell, fence }: CellLease, to: bigint): Promise<void> {
   for (let tries = 0; ; tries++) {
@@ -374,7 +374,7 @@ async function writeRunsTo(sql: Sql, { cell, fence }: CellLease, to: bigint): Pr
         () => {},
       );
     } catch (error) {
-      // The regular release of request ids has already written this range to a run.
+      // The regular release of request ids has already written these request ids to a run.
       if (!(error instanceof FencedError) || tries > WRITE_TRIES) throw error;
     }
   }

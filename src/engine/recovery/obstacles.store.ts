@@ -11,7 +11,7 @@ export interface Obstacles {
    */
   readonly hold: string | undefined;
   /**
-   * Copies outside both stores that a worker did not find at its start. That worker does not deal
+   * Copies outside Postgres and Redis that a worker did not find at its start. That worker does not deal
    * (outsideCopies.store.ts).
    */
   readonly missingCopies: string | undefined;

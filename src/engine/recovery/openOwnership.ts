@@ -90,7 +90,7 @@ export function openOwnership(parts: OwnershipParts): Ownership {
       return [...closed, ...lacking];
     },
   });
-  // After a reconnection, the connection may lead to another server than before.
+  // After a reconnection to Redis, the connection may lead to another server than before.
   nodes.onIdentified(() => ownership.lookNow());
   return ownership;
 }

@@ -1,12 +1,12 @@
 /**
- * Records the copies outside both stores that this database knows of: the position file and the copy of the
- * public log. They prove whether the database was restored to an older state. A worker that does not find a
- * recorded copy does not deal until an operator decides.
+ * Records the copies outside Postgres and Redis that this database knows of: the position file and the copy
+ * of the public log. These copies prove whether the database was restored to an older state. A worker that
+ * does not find a recorded copy does not deal until an operator decides.
  */
 import { writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 
-/** Name of the setting that contains the path of a copy outside both stores. */
+/** Name of the setting that contains the path of a copy outside Postgres and Redis. */
 export type CopySetting = 'POSITION_FILE' | 'LOG_COPY_DIR';
 
 export const COPY_SETTINGS: readonly CopySetting[] = ['POSITION_FILE', 'LOG_COPY_DIR'];
@@ -21,7 +21,7 @@ export interface OutsideCopy {
 }
 
 /**
- * Records in Postgres that a copy outside both stores exists.
+ * Records in Postgres that a copy outside Postgres and Redis exists.
  * @param isBegun true if the process has just found or created the copy. If false, and an operator has
  * removed the record, no new record is made
  */
@@ -42,8 +42,8 @@ export async function noteCopy(
 }
 
 /**
- * Removes the record of a copy outside both stores. The caller has accounted for all outcomes and log records
- * that are newer than this database, or the operator gives up the copy.
+ * Removes the record of a copy outside Postgres and Redis. The caller has accounted for all outcomes and log
+ * records that are newer than this database, or the operator gives up the copy.
  */
 export async function forgetCopy(tx: Transaction, setting: CopySetting): Promise<OutsideCopy | undefined> {
   const [row] = await tx<{ path: string; copy_id: string; newest: bigint }[]>`

@@ -197,8 +197,8 @@ export async function switchPartner(
   const { moveId, partnerId, fromCell, toCell } = move;
   await sql.begin(async (tx) => {
     await boundLocks(tx, deadline - performance.now());
-    // The cells are locked before the number of the change is assigned, in the same order as in a flush that
-    // closes a raffle. The opposite order could deadlock.
+    // The cells are locked before the number of the change is assigned. A flush that closes a raffle uses the
+    // same order. With the opposite order the two transactions could deadlock.
     const held = await tx<{ cell: number; fence: bigint; cursor_id: bigint }[]>`
       SELECT cell, fence, cursor_id FROM cells WHERE cell IN (${fromCell}, ${toCell}) ORDER BY cell FOR NO KEY UPDATE`;
     const from = held.find(({ cell }) => cell === fromCell);
@@ -213,15 +213,16 @@ export async function switchPartner(
     await fill(tx);
     await boundLocks(tx, deadline - performance.now());
     await tx`UPDATE partners SET cell = ${toCell}, changed = ${changed} WHERE partner_id = ${partnerId}`;
-    // The games are marked as changed as well, because the catalog stores the cell with each game.
+    // The games of the partner are marked as changed as well, because the catalog stores the cell with each
+    // game.
     await tx`UPDATE games SET changed = ${changed} WHERE partner_id = ${partnerId}`;
     await tx`UPDATE partner_moves SET until_id = ${untilId}, switched_at = now() WHERE move_id = ${moveId}`;
   });
 }
 
 /**
- * True if the partner has been switched. The function waits for any transaction that may be about to switch
- * it.
+ * Waits for any transaction that may be about to switch the partner.
+ * @returns true if the partner has been switched
  * @throws FencedError if the cell has another owner
  */
 export async function isSwitched(sql: Sql, lease: CellLease, moveId: number): Promise<boolean> {

@@ -69,7 +69,8 @@ export function mergePositions(one: Position, other: Position): Position {
 function furtherCell(a: CellPosition, b: CellPosition): CellPosition {
   const [older, newer] = BigInt(a.epoch) <= BigInt(b.epoch) ? [a, b] : [b, a];
   const bookedId = greater(a.bookedId, b.bookedId);
-  // The newest entry of an ended epoch is not comparable with that of the next epoch.
+  // The newest entry under an epoch that has ended is not comparable with the newest entry under the next
+  // epoch.
   const newestId = older.epoch === newer.epoch ? greater(a.newestId, b.newestId) : newer.newestId;
   return { epoch: newer.epoch, bookedId, newestId };
 }

@@ -29,7 +29,10 @@ import {
 import { holdForRestore, identityOf, isAccepted, leasedEnds } from './positions.store.js';
 
 const EVERY_MS = 10_000;
-/** Poll interval while dealing is on hold, in ms, because the operator may have run the command. */
+/**
+ * Poll interval while dealing is on hold, in ms, because the operator may have run `spindle recover
+ * --restored`.
+ */
 const HELD_EVERY_MS = 1000;
 const REDIS_WITHIN_MS = 1500;
 const STOPPED_WITHIN_MS = 3000;
@@ -148,7 +151,8 @@ export class PositionKeeper extends PeriodicService {
     try {
       await this.#write(file?.id);
     } catch (error) {
-      // Another worker has written the position file first. The next turn compares that worker's file.
+      // Another worker has written the position file first. The next turn of this task compares that worker's
+      // file with the stores.
       if (error instanceof OtherHistoryError) return;
       throw error;
     }
@@ -227,8 +231,8 @@ export class PositionKeeper extends PeriodicService {
       if (before !== null && now !== null && before !== now)
         return `The ${name} of Postgres is ${now}, but ${path} has ${before}, so Postgres was restored or a standby has taken over`;
     }
-    // The cells are read after the position file, because everything in the file was in Postgres before it
-    // was written to the file.
+    // The cells are read from Postgres after the position file, because everything in the file was in
+    // Postgres before it was written to the file.
     for (const { cell, epoch, cursorId } of await cellLeases(sql)) {
       const known = file.cells[cell];
       if (known !== undefined && (BigInt(known.epoch) > epoch || BigInt(known.bookedId) > cursorId))

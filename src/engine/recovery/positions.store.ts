@@ -37,8 +37,8 @@ export async function identityOf(sql: Sql): Promise<Identity> {
     systemIdentifier: await unlessRefused(
       sql<{ value: string }[]>`SELECT system_identifier::text AS value FROM pg_control_system()`,
     ),
-    // The timeline is read from the name of the WAL file, because the control file has a new timeline only
-    // after a checkpoint.
+    // The timeline is read from the name of the WAL file, because after a promotion the control file shows
+    // the new timeline only once a Postgres checkpoint has been made.
     timeline: await unlessRefused(
       sql<{ value: string }[]>`SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8) AS value`,
     ),
@@ -88,8 +88,8 @@ export async function restoreHold(sql: Sql): Promise<string | undefined> {
 }
 
 /**
- * True if the stores have been recovered beyond this position. A worker whose position file has the id begins
- * a new file.
+ * True if the stores have been recovered beyond the position with this id. A worker whose position file has
+ * the id begins a new file.
  */
 export async function isAccepted(sql: Sql, positionId: string): Promise<boolean> {
   const rows = await sql`
@@ -187,7 +187,10 @@ export async function voidLeased(
   }));
 }
 
-/** Records the voids of rotations, each with the range that its note from the cell contains. */
+/**
+ * Records the voids that rotations of games made. Each void has the range in the note that the cell wrote for
+ * the rotation.
+ */
 export async function addVoids(
   tx: Transaction,
   rotations: readonly { entryId: bigint; gameId: number; fromIndex: number; toIndex: number }[],

@@ -32,8 +32,8 @@ export interface PrepareParts extends RebuildOptions {
    */
   readonly volatile: () => Promise<readonly string[]>;
   /**
-   * Limits the number of cells that do the part of a rebuild that they don't share with other cells at the
-   * same time.
+   * Limits the number of rebuilds that work on the data of their own cell at the same time. The scan of the
+   * ledger, which rebuilds share, is not limited.
    */
   readonly turn: Semaphore;
   /** Shared scan of the ledger for all rebuilds of a node. */
@@ -51,8 +51,8 @@ export interface PrepareParts extends RebuildOptions {
    */
   readonly hold: () => Promise<string | undefined>;
   /**
-   * Returns the newest entry of the cell under the lease's epoch that is known from outside both stores; 0 if
-   * none is known.
+   * Returns the newest entry of the cell under the lease's epoch that is known from a source other than
+   * Postgres and Redis; 0 if none is known.
    */
   readonly knownOutside?: (lease: CellLease) => bigint;
   /**
@@ -76,8 +76,8 @@ export interface PrepareParts extends RebuildOptions {
  */
 export async function prepareCell(parts: PrepareParts, leased: CellLease): Promise<CellLease> {
   const { cell } = leased;
-  // The read of the ledger is announced before it is known whether the cell is lost. Cells that are prepared
-  // at the same time can thus share a scan.
+  // This process announces that it will read the ledger before it knows whether the cell is lost. Cells that
+  // are prepared at the same time can thus share a scan.
   parts.scan.begin(cell);
   try {
     return await prepare(parts, leased);
@@ -141,7 +141,8 @@ async function prepareAnew(
     parts.onFailpoint('recovery.detected');
     await store.claim(owner);
     parts.onFailpoint('recovery.fenced');
-    // A former owner may have finished preparing the cell before the claim, so the finding is verified again.
+    // A former owner may have finished preparing the cell before this worker claimed the cell, so the finding
+    // is verified again.
     const again = await found(parts, lease);
     if (!('reason' in again) || again.state !== finding.state) {
       throw new Error(
@@ -171,8 +172,8 @@ async function prepareAnew(
  * anything is written.
  */
 async function assertFit({ sql, store, clocks, volatile }: PrepareParts): Promise<void> {
-  // The server was started without its append-only file. Missing entries may still be in that file, so the
-  // cell is not rebuilt.
+  // The server was started without its append-only file. Entries that Redis lacks may still be in that file,
+  // so the cell is not rebuilt.
   const settings = await volatile();
   if (settings.length > 0)
     throw new Error(`Redis may lose acknowledged writes because of its settings: ${settings.join('; ')}`);
@@ -187,7 +188,8 @@ async function openReady(
 ): Promise<CellLease> {
   const { sql, store } = parts;
   await store.claim(owner);
-  // The former owner may have committed entries and lost the cell before it could trim them.
+  // The former owner may have committed entries and lost the cell before it could trim these entries from the
+  // outbox.
   await store.trimOutbox(lease.cursorId);
   const booked = { id: lease.cursorId, totals: await store.totalsAt(lease.cursorId) };
   const away = await awayPartners(sql, lease.cell);
@@ -197,7 +199,7 @@ async function openReady(
   return lease;
 }
 
-/** Returns the reason why an operator must decide first; undefined if there is none. */
+/** Returns the reason why an operator must decide before the cell is prepared; undefined if there is none. */
 async function refusalOf({ hold, restored }: PrepareParts, lease: CellLease): Promise<string | undefined> {
   if (lease.halted !== null) return `The cell is halted: ${lease.halted}`;
   return restored === undefined ? hold() : undefined;

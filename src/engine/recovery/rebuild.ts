@@ -48,7 +48,7 @@ import {
 
 export interface RebuildOptions {
   /**
-   * The clock of Redis must agree with these clocks again when the epoch is installed, because entry ids
+   * Clocks with which the clock of Redis must agree again when the epoch is installed, because entry ids
    * continue from the clock of Redis.
    */
   readonly clocks: Clocks;
@@ -153,15 +153,15 @@ async function fillPlayersAndRequests(
 ): Promise<void> {
   const { sql, store, onFailpoint } = parts;
   const filler = new CellFiller(store, owner);
-  // Redis need not have the request ids that are in the runs of Postgres.
+  // Redis need not have the request ids that are in runs in Postgres.
   const boundFrom = runsReachId + 1n;
   const unchecked = await uncheckedFrom(sql, store.cell);
   const players = new Map<string, PlayerState>();
   // Partners that have left are skipped, because their newer entries are in other cells.
   const left = await awayPartners(sql, store.cell);
   const away = new Set(left.filter(({ backBy }) => backBy === undefined).map(({ partnerId }) => partnerId));
-  // A single scan reads both the entries after the players' checkpoint and the entries whose request ids
-  // Redis must have.
+  // A single scan reads two kinds of entries: those after the players' checkpoint, and those whose request
+  // ids Redis must have.
   await parts.scan.read(
     store.cell,
     unchecked === undefined || boundFrom < unchecked ? boundFrom : unchecked,
@@ -195,7 +195,7 @@ async function fillPlayersAndRequests(
   onFailpoint('recovery.players');
 }
 
-/** Encodes the tail of a ledger entry, which a replay repeats in addition to the entry itself. */
+/** Encodes the tail of a ledger entry. The tail is what a replay returns in addition to the entry itself. */
 export function tailOf(row: CopyRow, entryId: bigint): Buffer {
   const entry = recoveredRow(row);
   const { kind } = entryOfCode(entry.kind);
@@ -215,7 +215,7 @@ function noticeOf(row: CopyRow, entryId: bigint): BonusNotice | undefined {
   };
 }
 
-/** Updates a player with an entry, if the entry is the player's newest that was read so far. */
+/** Updates a player's state with an entry if no newer entry of the player has been read so far. */
 export function learnPlayer(players: Map<string, PlayerState>, row: CopyRow, entryId: bigint): void {
   const partnerId = row.int(RECOVERED.partnerId);
   const playerId = row.text(RECOVERED.playerId);

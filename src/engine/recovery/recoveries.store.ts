@@ -107,7 +107,7 @@ export async function recordRecovery(
   });
 }
 
-/** Marks an interrupted recovery of this epoch as finished, because the cell was found to be ready. */
+/** Marks an interrupted recovery under this epoch as finished, because the cell was found to be ready. */
 export async function finishRecovery(sql: Sql, lease: CellLease): Promise<void> {
   await sql`
     UPDATE recoveries SET step = 'finished', finished_at = now()

@@ -37,7 +37,7 @@ import {
   uncheckedFrom,
 } from './recoveries.store.js';
 
-/** Data of the ledger's entries that the replica lacks. */
+/** Data of those ledger entries that the replica lacks. */
 interface Replay {
   /** Players by the field of their record, in the state of their newest entry. */
   readonly players: Map<string, PlayerState>;

@@ -133,7 +133,7 @@ export function listenOn(
   };
   subscriber.on('message', heard).on('smessage', heard);
   // A subscription fails if the connection is lost, a cell has moved, or the Redis user has no permission.
-  // After the next reconnection it is tried again.
+  // The subscription is tried again after the next reconnection.
   const subscribe = (): void => {
     const subscribed =
       typeof channel === 'string'

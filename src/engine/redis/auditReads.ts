@@ -59,14 +59,16 @@ export interface OutboxPage {
 
 export interface RedisAuditReads {
   /**
-   * Returns the clock of Redis in ms since the Unix epoch, or the latest clock of the nodes if they differ.
+   * Returns the clock of Redis in ms since the Unix epoch. If the clocks of the nodes differ, returns the one
+   * that is furthest ahead.
    */
   timeMs(): Promise<number>;
   serverId(cell: number): Promise<string>;
   cell(cell: number): Promise<CellRecord>;
   game(cell: number, gameId: number): Promise<GameRecord | undefined>;
   /**
-   * Returns a game's record with the outcomes that are dealt next: those that were read ahead of its block.
+   * Returns a game's record together with the outcomes that are dealt next. These were already read from the
+   * game's block into the record.
    */
   ahead(cell: number, gameId: number): Promise<(GameRecord & { readonly outcomes: Buffer }) | undefined>;
   /** Iterates over the games of a cell. A field whose value is not a valid record yields undefined. */
@@ -79,8 +81,8 @@ export interface RedisAuditReads {
   /** Returns the status of the player in the given field. A player without a record is active. */
   playerStatus(cell: number, field: string): Promise<PlayerStatus>;
   /**
-   * Returns the shares that a player has not been notified of: those in its list, then those stored after its
-   * record.
+   * Returns the shares that a player has not been notified of: first those in the player's list, then those
+   * stored after the player's record.
    */
   untold(cell: number, field: string): Promise<readonly Buffer[]>;
   bound(cell: number, segment: number): AsyncIterable<readonly Field[]>;
@@ -91,8 +93,8 @@ export interface RedisAuditReads {
   /** Returns the stream id of the newest outbox entry, or undefined if the outbox is empty. */
   outboxEnd(cell: number): Promise<string | undefined>;
   /**
-   * Returns the next outbox entries after one stream id and up to another, oldest first. The result is empty
-   * if there are no more.
+   * Returns the outbox entries after one stream id and up to another stream id, oldest first, as many as one
+   * read returns. The result is empty if there are no more entries.
    */
   outbox(cell: number, after: string, end: string): Promise<OutboxPage[]>;
 }
@@ -203,8 +205,8 @@ async function playerStatusOf(redis: RedisClient, cell: CellName, field: string)
 }
 
 /**
- * The list is read before the record, because a script moves shares from the list to the end of the record. A
- * share could otherwise be missed.
+ * The list is read before the player's record, because a script moves shares from the list to the end of the
+ * record. With the opposite order, a share that moves between the two reads could be missed.
  */
 async function waitingSharesOf(redis: RedisClient, cell: CellName, field: string): Promise<Buffer[]> {
   const listed = await redis.lrangeBuffer(waitingSharesKey(cell, field), 0, -1);

@@ -42,7 +42,7 @@ export class CellFiller {
     this.#set(partnersKey(this.#store.name), String(partnerId), writePartner(netMicros));
   }
 
-  /** Adds a partner that moves here, with its record from its old cell. */
+  /** Adds a partner that moves to this cell, with the partner's record from its old cell. */
   copiedPartner(partnerId: number, record: Buffer): void {
     this.#set(partnersKey(this.#store.name), String(partnerId), record);
   }

@@ -9,7 +9,10 @@ import type { Segments } from './segmentRecords.js';
 /** The owner of a cell, whose writes are checked by its fence. */
 export interface CellOwner {
   readonly fence: bigint;
-  /** The only server run to which the owner may write; undefined if it may write to any run. */
+  /**
+   * `run_id` of the Redis server to which the owner may write; undefined if the owner may write to any run of
+   * the server.
+   */
   readonly serverId?: string;
   /**
    * Step of a partner's move that the owner's write belongs to. The write is refused once the cell has seen a

@@ -112,8 +112,8 @@ const makeStatus = (status: PlayerStatus, change: number, isListed: boolean): Bu
   });
 
 /**
- * Returns a player's record with a new status. A record that already has this change or a later one is
- * returned unchanged.
+ * Returns a player's record with a new status. If the record already has this change of status or a later
+ * one, it is returned unchanged.
  */
 export function withStatus(
   record: Buffer,

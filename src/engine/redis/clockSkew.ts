@@ -9,8 +9,8 @@ export interface Clocks {
 }
 
 /**
- * Returns how far a clock is ahead of another clock, in ms. The other clock was read before and after the
- * first. Negative if the first clock is behind, 0 if both may be equal.
+ * Returns how far a clock is ahead of another clock, in ms. The other clock was read twice, once before and
+ * once after the first clock. Negative if the first clock is behind, 0 if both may be equal.
  */
 export const aheadMs = (timeMs: number, beforeMs: number, afterMs: number): number =>
   timeMs > afterMs ? timeMs - afterMs : Math.min(0, timeMs - beforeMs);

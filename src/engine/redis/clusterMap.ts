@@ -166,7 +166,8 @@ export class ClusterMap implements CellMap {
     this.#nodes = now;
     this.#places = places;
     for (const listener of this.#listeners) listener();
-    // Nodes are closed last, so that callers waiting for a closed node find the cell on its new node.
+    // Nodes that are no longer needed are closed last, so that callers waiting for a closed node find the
+    // cell on its new node.
     for (const [address, node] of before) if (!now.has(address)) node.close();
   }
 

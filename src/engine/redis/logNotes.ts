@@ -7,7 +7,7 @@ import type { RedisClient } from './redisClient.js';
 /** Number of published notes that are kept per public log. */
 const KEPT = 2;
 
-/** Adds a published note of the public log and removes all but the newest notes. */
+/** Adds a published note of the public log and removes old notes, so that only the newest are kept. */
 export async function keepLogNote(
   redis: RedisClient,
   key: string,

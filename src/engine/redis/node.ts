@@ -93,8 +93,8 @@ export class RedisNode {
   }
 
   /**
-   * Replicas that may lose acknowledged writes, with their settings. The watch starts with the first call
-   * that waits for replicas.
+   * Replicas that may lose acknowledged writes, with the settings that allow it. The replicas' settings are
+   * monitored from the first call on that waits for replicas.
    */
   get volatileReplicas(): readonly string[] {
     return this.#replicaWatch?.volatile ?? [];
@@ -168,8 +168,8 @@ export class RedisNode {
   }
 
   /**
-   * Iterates over the loaded scripts, and checks for each whether its files still give the same script. The
-   * files are read one script at a time.
+   * Iterates over the loaded scripts, and checks for each whether its files still result in the same script.
+   * The files are read one script at a time.
    */
   *scriptsRead(): Generator<{ readonly name: string; readonly isSame: boolean }, void, undefined> {
     for (const [key, { sha }] of [...this.#scripts]) {

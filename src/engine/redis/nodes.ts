@@ -198,7 +198,7 @@ export class RedisNodes {
 
   /**
    * Listens for announcements of catalog reads by other processes, over a connection to each node.
-   * @param onDeaf called when a connection is lost; announcements on that node are missed from then on
+   * @param onDeaf called when a connection is lost; from then on, announcements on that node are missed
    * @returns a function that ends the subscription
    */
   listenCatalog(
@@ -377,8 +377,8 @@ export class RedisNodes {
   }
 
   /**
-   * Returns the node and key for the count of failed authentications from a client address. If the address's
-   * node is unreachable, another node keeps the count.
+   * Returns the node and key for the count of failed authentications from a client address. If the node that
+   * is assigned to the address is unreachable, another node keeps the count.
    */
   failuresOf(address: string): { readonly node: RedisNode; readonly key: string } {
     if (!this.#map.isCluster) return { node: this.all[0]!, key: authFailuresKey(address) };

@@ -37,7 +37,10 @@ export interface OutboxPosition {
   readonly cursor: bigint;
   /** Dataset and number of the epoch that the cell is expected to have. */
   readonly epoch: string;
-  /** Token of a cell that is closed for dealing. Absent if the cell has the token that allows dealing. */
+  /**
+   * Token that a cell has while it is closed for dealing. Absent if the cell has the token that allows
+   * dealing.
+   */
   readonly token?: string | undefined;
 }
 
@@ -92,7 +95,10 @@ export class OutboxReader {
   readonly node: RedisNode;
   readonly #nodes: RedisNodes;
   readonly #client: RedisClient;
-  /** Cells that were all read to the end, with the time of that read on the scale of performance.now(). */
+  /**
+   * Cells whose outboxes were all read to their end, with the time of that read on the scale of
+   * performance.now().
+   */
   #short: { readonly cells: ReadonlySet<number>; readonly at: number } | undefined;
   /**
    * True if the newest read returned no entries. In that case the epochs are not read before entries arrive.

@@ -24,8 +24,8 @@ const PLAYERS_A_CALL = 500;
 type StreamEntries = [id: Buffer, fields: Buffer[]][];
 
 /**
- * Returns the newest outbox entry that has a row in the ledger, among the entries up to and including an id.
- * Undefined if it was trimmed or never existed.
+ * Returns the newest outbox entry, up to and including an id, that has a row in the ledger. Undefined if that
+ * entry was trimmed or never existed.
  */
 export async function newestInOutboxUpTo(
   store: CellStore,

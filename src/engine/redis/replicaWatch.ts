@@ -23,7 +23,7 @@ class WatchedReplica extends PeriodicService {
     super({ everyMs: TURN_MS, firstAfterMs: TURN_MS });
     this.#client = new RedisClient(url, onError);
     this.#durability = new RedisDurability(this.#client);
-    // Forget the settings, because a restarted server may have others.
+    // Forget the settings, because a restarted server may have other settings.
     this.#client.on('close', () => {
       this.#volatile = undefined;
     });

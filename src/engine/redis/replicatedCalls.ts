@@ -86,7 +86,8 @@ export class ReplicatedCalls {
 
   /**
    * Calls a script and waits for the replicas.
-   * @param run calls the script over a connection, and must call `again` if it resends an unknown script
+   * @param run calls the script over a connection; if it sends the script again because the server does not
+   * know it, `run` must call `again`
    * @throws NotSentError if there is no connection; the error of `run`
    */
   async call(
@@ -94,7 +95,7 @@ export class ReplicatedCalls {
   ): Promise<ReplicatedReply> {
     const line = this.#pick();
     let wait: Promise<boolean> | undefined;
-    // A resent script is sent after the first WAIT, so it needs another WAIT.
+    // A script that was sent again follows the first WAIT, so it needs another WAIT.
     const again = (): void => {
       wait = this.#wait(line);
     };

@@ -5,7 +5,7 @@
 import { type Script, withPlaces } from './scriptLoader.js';
 
 /**
- * The cell's epoch differs from the one that the caller expects, or Redis has lost the epoch. Nothing was
+ * The cell's epoch differs from the epoch that the caller expects, or Redis has lost the epoch. Nothing was
  * done.
  */
 export class EpochError extends Error {}
@@ -68,8 +68,8 @@ const REFUSED = /^(OOM|LOADING|READONLY|MISCONF|MASTERDOWN|BUSY|NOREPLICAS|NOPER
 
 /**
  * Errors that a server of a cluster returns for keys that it does not hold. A script reads keys before it
- * writes, so even an error in the middle of a script comes before anything was done. Redirects are never
- * followed; the next attempt uses the map of the cells.
+ * writes, so nothing was done even if the error occurred in the middle of a script. Redirects are never
+ * followed; the next attempt uses the map from cells to nodes.
  */
 const NOT_HERE = /^(MOVED|ASK|TRYAGAIN|CLUSTERDOWN) |access a non local key/;
 

@@ -28,9 +28,9 @@ function crc16(text: string, begun = 0): number {
 export const slotOfTag = (tag: string): number => crc16(tag) % SLOTS;
 
 /**
- * Returns the slot of a cell, which does not depend on the nodes. The slot is computed from the cell's number
- * with its bits reversed: the first cells are far apart, and later cells lie between them. Slot ranges of
- * equal length therefore have nearly the same number of cells, however many cells there are.
+ * Returns the hash slot of a cell, which does not depend on the nodes. The slot is computed from the cell's
+ * number with its bits reversed, so the first cells are far apart, and later cells lie between them. Slot
+ * ranges of equal length therefore have nearly the same number of cells, however many cells there are.
  */
 export function slotOfCell(cell: number): number {
   let reversed = 0;
@@ -60,7 +60,7 @@ function searchName(cell: number): string {
 }
 
 /**
- * Returns the cell whose node stores data that does not belong to a cell, for example the data of a client
- * address. The cell is chosen by a text.
+ * Returns a cell for data that does not belong to a cell, for example the data of a client address. The node
+ * of the returned cell stores the data. The text decides which cell is returned.
  */
 export const cellOfText = (text: string): number => crc16(text) % CELLS;

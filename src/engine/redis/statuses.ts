@@ -19,7 +19,10 @@ export const SPIN_STATUS = {
   raffleClosed: 12,
   playerBlocked: 13,
   playerUnknown: 14,
-  /** The request is left to a later call. Nothing was done, and the request was not counted. */
+  /**
+   * The request was not processed, and must be sent again in a later call. Nothing was done, and the request
+   * was not counted.
+   */
   deferred: 15,
   /** The budget of the communal progressive is smaller than the amount to be taken from it. */
   shortBudget: 16,
@@ -27,7 +30,7 @@ export const SPIN_STATUS = {
   full: 17,
   /** The player already has an open round at the table. */
   roundOpen: 20,
-  /** The round of blackjack has had other steps than the caller expected. */
+  /** The round of blackjack has had steps that differ from those that the caller expected. */
   roundMoved: 21,
   partnerAway: 22,
   /** Redis does not bind the requestId, but the ledger may have it. Nothing was done. */
@@ -44,7 +47,7 @@ export const SPIN_STATUS = {
  * - `not`: there is no such reason.
  * - `refused`: the caller does not permit a new deal.
  * - `mayBeBound`: only the ledger has the information whether the requestId is bound.
- * - `otherWager`: the wager differs from the raffle's, which is reported only if the raffle has tickets
- *   left.
+ * - `otherWager`: the wager differs from the raffle's wager. This is reported only if the raffle has
+ *   tickets left.
  */
 export const DENY = { not: 0, refused: 1, mayBeBound: 2, otherWager: 3 } as const;

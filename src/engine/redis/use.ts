@@ -8,11 +8,14 @@ export interface RedisUse {
   readonly clients: number;
   /** CPU time of the thread that executes commands, since the server's start. */
   readonly busySeconds: number;
-  /** Total time in scripts since the server's start, in seconds. `scriptCalls` is the number of calls. */
+  /**
+   * Total time in scripts since the server's start, in seconds. `scriptCalls` is the number of script calls
+   * in that time.
+   */
   readonly scriptSeconds: number;
   readonly scriptCalls: number;
   readonly logBytes: number;
-  /** Number of writes that waited for the disk because the previous sync had not completed. */
+  /** Number of writes that waited for the disk because the sync before them had not completed. */
   readonly delayedSyncs: number;
   /** True if the newest write to the append-only file failed. */
   readonly isLogFailing: boolean;

@@ -1,7 +1,7 @@
 /**
  * Keeps the request ids that this worker has committed and not yet written to runs, so that they need not be
- * read from the ledger when a run is written. This is only a cache: after a start, or if there are too many
- * ids, they are read from the ledger.
+ * read from the ledger when a run is written. The ids are only cached: after a start, or if there are too
+ * many ids, they are read from the ledger.
  */
 import { RequestPairs } from '../../domain/requestPairs.js';
 

@@ -43,9 +43,9 @@ export function coarsestBytes(filters: readonly Pick<FilterSize, 'bytes'>[]): nu
 const coarsestFolds = (bytes: number): number => (bytes > FILTER_BYTES_MIN ? COARSEST_FOLDS : 0);
 
 /**
- * Plans the number of folds of each filter so that all filters fit. No filter gets fewer folds than it has
- * now. The least folded filters are folded first, and among these the earliest. If the filters can't fit,
- * each is made as small as possible.
+ * Plans the number of folds of each filter so that all filters fit into the memory limit. No filter gets
+ * fewer folds than it has now. The filters with the fewest folds are folded first, and among these the first
+ * in the list. If the filters can't fit, each is made as small as possible.
  */
 export function plannedFolds(filters: readonly FilterSize[], bytesMax: number): number[] {
   const folds = filters.map((each) => each.folds);

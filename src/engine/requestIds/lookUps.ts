@@ -20,7 +20,7 @@ export class LookUps {
   #underWay = 0;
   readonly #waiting: Waiting[] = [];
   /**
-   * By partner: the number of look-ups under way, and the total number of look-ups including waiting ones.
+   * By partner: the number of look-ups in progress, and the total number of look-ups in progress or waiting.
    */
   readonly #ofPartners = new Map<number, { underWay: number; held: number }>();
   #held = 0;

@@ -234,7 +234,7 @@ export class RequestIds extends PeriodicService {
 
   /**
    * True if the request id of an entry is still bound, according to the binding times that this process has
-   * read. A front end with older binding times can't deal the id again.
+   * read. A front end that has read older binding times can't deal a spin with the id again.
    */
   #binds(entryId: bigint): boolean {
     return this.#times!.untilMs(entryTimeMs(entryId)) > this.#of(entryCell(entryId)).bindingMs;
@@ -266,8 +266,8 @@ export class RequestIds extends PeriodicService {
       const { runs } = read;
       this.bytesNeeded = coarsestBytes(runs.map(({ filterBytes }) => ({ bytes: filterBytes })));
       const ids = runs.reduce((sum, run) => sum + run.ids, 0);
-      // Only a start fails if the filters need too much memory. A running front end continues with filters
-      // that are coarser still.
+      // Only a start fails if the filters need too much memory. A front end that is already dealing continues
+      // with filters that are made even coarser.
       if (this.#isStarting && this.bytesNeeded > filterBytesMax)
         throw new FilterMemoryError(ids, this.bytesNeeded, filterBytesMax);
       return this.#take(read);

@@ -130,8 +130,9 @@ export class RequestRunReads {
   }
 
   /**
-   * Returns, for each run, the block that contains a hash, if the run has it. Undefined if one of the runs no
-   * longer exists: it was merged or dropped, or its number belongs to another run now.
+   * Returns, for each run of request ids, the block in which a hash would be; no block if the run can't have
+   * the hash. Undefined if one of the runs no longer exists: it was merged or dropped, or its number belongs
+   * to another run now.
    * @param hash 8 bytes
    */
   async blocksOf(
@@ -148,7 +149,8 @@ export class RequestRunReads {
   }
 
   /**
-   * Returns a version that identifies the set of runs. The set is sufficient, because a run never changes.
+   * Returns a version that identifies the set of runs. The version need not depend on the contents of runs,
+   * because a run never changes.
    */
   async version(): Promise<string> {
     const [row] = await this.#sql<{ version: string }[]>`${RUNS_VERSION}`;

@@ -1,7 +1,7 @@
 /**
- * Stores the request ids that Redis has released: runs (domain/requestRun.ts), their filters, and the
- * watermark up to which the ids of each cell are in runs. The cell's owner writes the runs, and the front
- * ends read them.
+ * Stores the request ids that Redis has released: runs (domain/requestRun.ts), their filters, and, for each
+ * cell, the watermark up to which its request ids are in runs. The cell's owner writes the runs, and the
+ * front ends read them.
  */
 import { createHash, type Hash } from 'node:crypto';
 import { entryCellOfWords, entryCellSql } from '../../domain/entryId.js';
@@ -16,7 +16,7 @@ import { arrayOf, raw, safe } from '../../postgres/statements.js';
 import { FencedError } from '../cells/cells.store.js';
 import { columnsSql, fieldsOf } from '../ledger/ledgerRow.store.js';
 
-/** Maximum number of ids that one transaction writes to runs. It takes a second or two. */
+/** Maximum number of ids that one transaction writes to runs. Such a transaction takes a second or two. */
 const IDS_A_STEP = 2 ** 20;
 export const FILTER_PIECE_BYTES = 1_048_576;
 const COPY_BYTES = 1_048_576;
@@ -108,7 +108,10 @@ export async function requestRuns(sql: Sql | Transaction): Promise<RequestRun[]>
   return rows.map(runOfRow);
 }
 
-/** SQL for a version that identifies the set of runs. The set is sufficient, because a run never changes. */
+/**
+ * SQL for a version that identifies the set of runs. The version need not depend on the contents of runs,
+ * because a run never changes.
+ */
 export const RUNS_VERSION =
   raw(`SELECT concat_ws(':', (SELECT concat_ws(':', max(run_id), count(*), sum(filter_hash)) FROM request_runs),
       (SELECT concat_ws(':', sum(handed_over_id), sum(bound_from_id), sum(binding_ms)) FROM cells),
@@ -131,10 +134,10 @@ export interface DueIds {
 }
 
 /**
- * Writes the request ids of cells, or the oldest of them, to runs in one transaction. The ledger is scanned
- * at most once.
+ * Writes the request ids of cells to runs in one transaction. If there are too many, only the oldest are
+ * written. The ledger is scanned at most once.
  * @param pause awaited regularly, so that the caller can do other work
- * @returns the number of ids, and whether some are left
+ * @returns the number of written ids, and whether some are left
  * @throws FencedError if a cell has another owner; nothing was done
  */
 export async function writeRun(
@@ -161,8 +164,8 @@ export async function writeRun(
       await run.finish();
     }
     onFailpoint('release.copied');
-    // The rows of `cells` are updated last, because flushes wait for them. Flushes lock several of these
-    // rows, too, so both must lock them in the order of the cells.
+    // The rows of `cells` are updated last, because flushes wait for these rows. Flushes lock several of the
+    // rows, too, so both kinds of transactions must lock them in the order of the cells.
     moves.sort(([a], [b]) => a.cell - b.cell);
     for (const [cell, reached] of moves) await moveReach(tx, cell, reached);
     onFailpoint('release.marked');
@@ -221,8 +224,8 @@ async function readLedger(
 }
 
 /**
- * The request ids of one cell that one transaction has read. The ends of their range are 32-bit words,
- * because a BigInt for each row would take most of the time.
+ * The request ids of one cell that one transaction has read. The first and last entry id of their range are
+ * stored as 32-bit words, because a BigInt for each row would take most of the time.
  */
 interface Taken {
   readonly pairs: RequestPairs;
@@ -322,8 +325,8 @@ export async function mergeRuns(
     // a whole run at once.
     await tx`SELECT set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true)`;
     const sources = runs.map(({ runId }) => new RunReader(tx, runId));
-    // Until the old runs are deleted, the merged run has a start below all ids, because no two runs of a cell
-    // may begin at the same entry.
+    // Until the runs that it replaces are deleted, the merged run has a start below all ids, because no two
+    // runs of a cell may begin at the same entry.
     const merged = await beginRun(tx, { cell: lease.cell, fromId: -1n, toId: runs.at(-1)!.toId, ids });
     const turn = merged.pause(pause);
     const together = new RequestPairs(sources.length * PAIRS_OF_PAGE);
@@ -352,8 +355,8 @@ export async function mergeRuns(
 /** Reads the blocks of a run page by page. */
 class RunReader {
   /**
-   * Pairs of the run that were read and have not been taken yet. A page is read only after all pairs of the
-   * previous page were taken.
+   * Pairs (request id hash, entry id) of the run that were read and have not been taken yet. A page is read
+   * only after all pairs of the page before it were taken.
    */
   readonly #pairs = new RequestPairs(PAIRS_OF_PAGE);
   #taken = 0;
@@ -414,8 +417,8 @@ const isHigher = (one: Uint32Array, other: Uint32Array): boolean =>
   one[0]! > other[0]! || (one[0] === other[0] && one[1]! > other[1]!);
 
 /**
- * Takes the pairs of all runs up to a hash: the lowest of the hashes at which the current pages end. All
- * later pages have higher hashes.
+ * Takes the pairs of all runs up to a certain hash. Each run's current page ends at some hash, and the lowest
+ * of these is used, because all later pages have higher hashes.
  */
 function takeTogether(sources: readonly RunReader[], into: RequestPairs): void {
   const lasts = sources.map(({ last }) => last);

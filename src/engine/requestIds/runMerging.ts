@@ -1,4 +1,6 @@
-/** Decides which runs of request ids are merged. The functions are pure and have no access to the stores. */
+/**
+ * Decides which runs of request ids are merged. The functions are pure and access neither Postgres nor Redis.
+ */
 import { entryTimeMs } from '../../domain/entryId.js';
 import type { RequestRun } from './requestRuns.store.js';
 
@@ -8,7 +10,7 @@ import type { RequestRun } from './requestRuns.store.js';
  */
 const FAN_IN = 16;
 /**
- * Minimum number of runs of one size class for a merge that is done early, because no further run could join
+ * Minimum number of runs of one size class for an early merge. A merge is early if no further run could join
  * it.
  */
 const FAN_IN_MIN = 4;
@@ -24,9 +26,9 @@ const idsOf = (runs: readonly RequestRun[]): number => runs.reduce((sum, { ids }
 
 /**
  * Returns neighbouring runs to merge, or undefined if no merge is needed. The result has {@link FAN_IN} runs
- * of one size class, or as many as fit, together with smaller runs between and before them.
+ * of one size class, or as many as fit, and the smaller runs between and before them.
  * @param runs runs of one cell, oldest first
- * @param spanMsMax maximum time from the first entry of the merged run to its last, in ms
+ * @param spanMsMax maximum time from the first entry of the merged run to its last entry, in ms
  */
 export function runsToMerge(
   runs: readonly RequestRun[],

@@ -61,8 +61,8 @@ const CLOSED_MAX = 2;
 const MERGES_A_TURN = 16;
 /**
  * Divisor for the time span of a merged run: the span is at most a quarter of the time for which request ids
- * stay bound. A run can only be dropped when its newest id is no longer bound, so it must not span too much
- * time.
+ * stay bound. A run can be dropped only when its newest id is no longer bound, so the run must not span too
+ * much time.
  */
 const MERGED_SHARE = 4;
 /**
@@ -111,8 +111,8 @@ export class SegmentRelease extends PeriodicService {
     const started = performance.now();
     const failures: unknown[] = [];
     /**
-     * Runs the work for all cells concurrently, so that a cell whose Redis is unreachable does not delay the
-     * others.
+     * Does the work for all cells concurrently, so that a cell whose Redis is unreachable does not delay the
+     * other cells.
      */
     const ofEach = async <T>(cells: Iterable<T>, work: (each: T) => Promise<void>): Promise<void> => {
       for (const done of await Promise.allSettled(Array.from(cells, work)))
@@ -172,7 +172,7 @@ export class SegmentRelease extends PeriodicService {
     return now;
   }
 
-  /** Returns the time at which this process first saw entries in a cell that has no runs. */
+  /** Returns the time at which this process first saw entries in a cell that has no runs of request ids. */
   #firstSeen(cell: number, nowMs: number): number {
     const known = this.#seenMs.get(cell) ?? nowMs;
     this.#seenMs.set(cell, known);
@@ -238,8 +238,8 @@ export class SegmentRelease extends PeriodicService {
    */
   async #drop(lease: CellLease, decidedMs: number): Promise<void> {
     const { windowMs, onFailpoint } = this.#options;
-    // The cut-off follows the earlier of the two clocks, so that no run is dropped because one clock is
-    // ahead.
+    // The binding cut-off follows the earlier of the clocks of Redis and this process, so that no run is
+    // dropped because one clock is ahead.
     const nowMs = Math.min(Date.now(), await this.#nodes.of(lease.cell).timeMs());
     if (nowMs - decidedMs < windowMs / 2) return;
     const bindingMs = await moveBinding(this.#sql, lease, nowMs);
@@ -283,7 +283,10 @@ const spanOf = ({ fromId, toId }: RequestRun): Span => ({
 /** True if the error means that another worker owns one of the cells. The new owner continues the release. */
 const isOutrun = (error: unknown): boolean => error instanceof OutrunError || error instanceof FencedError;
 
-/** Remembers past values of a cell's watermark, so that the value of some time ago is known. */
+/**
+ * Remembers the past values of a cell's watermark with their times, so that it can be found what the
+ * watermark was some time ago.
+ */
 class AgedMark {
   #id = 0n;
   #next: { readonly id: bigint; readonly seenMs: number } | undefined;

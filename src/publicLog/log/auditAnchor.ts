@@ -13,10 +13,7 @@ const TURN_MS = 600_000;
 
 export interface AuditAnchorOptions {
   readonly sql: Sql;
-  /**
-   * Cron expression with five fields, UTC. The record of a day is due from the first matching time of that
-   * day on.
-   */
+  /** Cron expression with five fields, UTC. The record of a day is due from the day's first matching time. */
   readonly cron: string;
   /** Returns the current time in ms since the epoch. */
   readonly now: () => number;

@@ -36,7 +36,9 @@ export interface CosigningOptions {
   readonly events: EventEmitter;
   /** Called when any worker has published a tree of the given size. */
   readonly onPublished: (size: number) => void;
-  /** Checks a checkpoint of this log that a witness returned and that may belong to a different tree. */
+  /**
+   * Checks a checkpoint of this log that a witness returned. Its tree may differ from the tree of this log.
+   */
   readonly judge: (shown: { readonly from: string; readonly note: string }) => Promise<unknown>;
 }
 
@@ -47,7 +49,8 @@ const REFUSED_MS = 60_000;
 /** Time after which an unchanged tree is cosigned again, in seconds. */
 const AGAIN_SECONDS = 600;
 /**
- * Maximum duration of a round, in ms. After that, the right of a terminated worker to run its round expires.
+ * Maximum duration of a round, in ms. After this time another worker may run a round, even if the worker that
+ * began this one was terminated.
  */
 const ROUND_MS = 3 * ASK_WITHIN_MS;
 
@@ -57,7 +60,9 @@ export class Cosigning extends PeriodicService {
   readonly #holder = randomUUID();
   /** Witnesses by vkey. */
   readonly #witnesses: ReadonlyMap<string, Witness>;
-  /** Requests that are still in progress although their round has ended, by vkey of the witness. */
+  /**
+   * Requests to witnesses that are still in progress although their round has ended, by vkey of the witness.
+   */
   readonly #asking = new Map<string, Promise<void>>();
   /** Latest result of each witness by vkey, so that only changes are reported. */
   readonly #answers = new Map<string, SubmissionResult['result']>();
@@ -70,7 +75,7 @@ export class Cosigning extends PeriodicService {
   }
 
   /**
-   * Returns, for each witness of the policy, the seconds since its newest cosignature and whether its latest
+   * Returns, for each witness of the policy, the seconds since its newest cosignature and whether its newest
    * response was a refusal. For a witness that never cosigned, the seconds count from the time when it was
    * first recorded.
    */
@@ -191,7 +196,7 @@ export class Cosigning extends PeriodicService {
     });
   }
 
-  /** Adds a cosignature to a stored note and replaces an older one of the same key. */
+  /** Adds a cosignature to a stored note. An older cosignature of the same key is replaced. */
   #added(stored: string, line: SignatureLine): { note: string; cosignatures: number; isEnough: boolean } {
     const { policy } = this.#options;
     const note = parseNote(stored);

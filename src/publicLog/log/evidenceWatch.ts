@@ -52,7 +52,7 @@ export function checkpointOf(note: string): Checkpoint | undefined {
 }
 
 const EVERY_MS = 10_000;
-/** Interval of checks until the first check has succeeded, in ms. */
+/** Interval of the checks, in ms, until one has succeeded. */
 const FIRST_EVERY_MS = 500;
 
 /**
@@ -155,7 +155,7 @@ export class EvidenceWatch extends PeriodicService {
   }
 
   /**
-   * Emits an event if the log is halted. A halt from an earlier run of a server is reported at each start,
+   * Emits an event if the log is halted. A halt that was recorded before this process started is reported,
    * too.
    */
   async #tell(): Promise<void> {

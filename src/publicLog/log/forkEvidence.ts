@@ -19,7 +19,7 @@ const JUDGED_MAX = 20;
 /** Returns the SHA-256 of a log's origin in hexadecimal, which names the log in folders, paths and keys. */
 export const hashOfOrigin = (origin: string): string => createHash('sha256').update(origin).digest('hex');
 
-/** Returns the root of the first `size` records of a log that has at least that many. */
+/** Returns the root over the first `size` records of a log. The log must have at least `size` records. */
 async function rootAt(sql: Sql, logId: number, size: number): Promise<Buffer> {
   const tiles = await readTiles(
     sql,

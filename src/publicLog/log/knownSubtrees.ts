@@ -1,4 +1,4 @@
-/** LRU cache of the subtrees from which Merkle paths were computed. */
+/** LRU cache of subtrees, from which Merkle paths are computed. */
 import type { Subtrees } from '../../domain/publicLog/subtrees.js';
 
 /**

@@ -191,7 +191,7 @@ interface Appended {
   readonly root: Buffer;
   readonly vkeys: readonly string[];
   readonly tiles: readonly StoredTile[];
-  /** New label keys of games that had none. */
+  /** The label keys that were created for games without one. */
   readonly made: ReadonlyMap<number, Buffer>;
   readonly notices: readonly { readonly noticeId: string; readonly logIndex: number }[];
   readonly entries: readonly { readonly gameId: number; readonly number: number; readonly salt: Buffer }[];

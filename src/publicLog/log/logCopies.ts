@@ -2,8 +2,9 @@
  * Keeps evidence of signed trees outside Postgres after each publication: the newest note in Redis, and all
  * published files in LOG_COPY_DIR, named as in C2SP tlog-tiles.
  *
- * The folder advances from one published checkpoint to a later one. Its own checkpoint file is written last,
- * so the folder is complete up to that checkpoint after any interruption. Several workers may share a folder.
+ * The folder advances from one published checkpoint to a later one. The file with the checkpoint is written
+ * after all others, so even after an interruption the folder has every file that its checkpoint covers.
+ * Several workers may share a folder.
  */
 import { rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -48,7 +49,7 @@ export interface LogCopiesOptions {
   readonly events: EventEmitter;
 }
 
-/** Interval of attempts after a failure, in ms. */
+/** Interval between attempts to write the copies after a failure, in ms. */
 const EVERY_MS = 2000;
 /** Interval between two updates of the copy's record in Postgres, in ms. */
 const RECORDED_EVERY_MS = 10_000;
@@ -65,7 +66,7 @@ export class LogCopies extends PeriodicService {
   #copied: string | undefined;
   /**
    * Origin of the log whose copy this process has recorded in Postgres. `#recordAt` is the time of the next
-   * update of that record, as a value of performance.now().
+   * update of this record, as a value of performance.now().
    */
   #recorded: string | undefined;
   #recordAt = 0;
@@ -82,14 +83,14 @@ export class LogCopies extends PeriodicService {
   }
 
   /**
-   * Number of seconds for which a published checkpoint has been missing in Redis or in the folder; 0 if both
-   * are complete.
+   * Number of seconds for which a published checkpoint has been missing in Redis or in the folder; 0 if
+   * neither lacks one.
    */
   get behindSeconds(): number {
     return this.#behindSince === undefined ? 0 : (performance.now() - this.#behindSince) / 1000;
   }
 
-  /** Updates the copies now, because a new checkpoint may have been published. */
+  /** Updates the copies of the public log now, because a new checkpoint may have been published. */
   wake(): void {
     this.hurry();
   }
@@ -130,12 +131,13 @@ export class LogCopies extends PeriodicService {
    */
   async #copy(folder: string, published: Published): Promise<boolean> {
     const { sql } = this.#options;
-    // Earlier versions left the folder readable by everybody.
+    // Earlier versions of the service left the folder readable by everybody.
     if (this.#copied === undefined) await closeFolder(folder);
     const have = await this.#sizeIn(folder, published.origin);
     const isLast = have >= published.size;
     const next = isLast ? published : ((await checkpointAfter(sql, published.logId, have)) ?? published);
-    // The same tree may have received further cosignatures, so the note is compared and not the size.
+    // The notes are compared and not the sizes of their trees, because the same tree may have received
+    // further cosignatures.
     if (have <= next.size && next.note !== this.#copied) {
       await this.#write(folder, published.logId, have, next);
       this.#copied = next.note;
@@ -188,7 +190,7 @@ export class LogCopies extends PeriodicService {
     await makePrivateFolder(aside);
     for (const name of ['tile', 'checkpoint'])
       await rename(join(folder, name), join(aside, name)).catch((error: unknown) => {
-        // An interrupted turn or another worker has already moved the file.
+        // Another worker, or an earlier attempt that was interrupted, has already moved the file.
         if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
       });
   }

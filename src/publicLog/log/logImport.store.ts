@@ -14,8 +14,8 @@ import { type LogState, lockedLog, tilesAt, writeTiles } from './publicLog.store
 
 const PRIVATE = 1;
 /**
- * Number of entry numbers of a game, after the newest known one, whose labels are searched for. The log has
- * the entries of a game in the order of their numbers.
+ * Number of entry numbers of a game whose labels are searched for. They follow the game's newest known
+ * number. The log has the entries of a game in the order of their numbers.
  */
 const AHEAD = 64;
 const REASON = 'restored';
@@ -123,8 +123,8 @@ export function keysAfter(vkeys: readonly string[], records: readonly Buffer[]):
 }
 
 /**
- * Marks imported entries as forgotten, because their openings are lost. If an entry with the same number
- * still waits, the log has it with a different salt.
+ * Marks imported entries as forgotten, because their openings are lost. If this database has a waiting entry
+ * with the same number, that entry is marked too, because the log has it with a different salt.
  */
 async function noteForgotten(
   tx: Transaction,
@@ -155,8 +155,8 @@ async function noteForgotten(
 }
 
 /**
- * Declares the lost numbers of each game by an entry that is logged before the game's next block. Can be
- * repeated. @returns number of lost entries
+ * Declares, for each game, the entry numbers whose openings are lost. An entry that is logged before the
+ * game's next block does this. Can be repeated. @returns number of lost entries
  */
 export async function declareLost(sql: Sql): Promise<number> {
   const rows = await sql<{ numbers: bigint }[]>`

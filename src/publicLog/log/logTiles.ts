@@ -1,8 +1,8 @@
 /**
  * Computes Merkle paths in the public log from its tiles, which are cached. A tile of a given width never
  * changes while the log only grows, but it may change if Postgres is restored to an older state. So each path
- * is verified against the root of its checkpoint before it is returned, and the cache is cleared after a
- * mismatch.
+ * is verified against the root of its checkpoint before the path is returned, and the cache is cleared after
+ * a mismatch.
  */
 import { parseCheckpoint } from '../../domain/publicLog/checkpoints.js';
 import { parseNote } from '../../domain/publicLog/notes.js';

@@ -28,7 +28,7 @@ export interface PublicLogOptions {
   readonly hasQuorum: boolean;
   /** Called when a checkpoint that needs cosignatures has been stored. */
   readonly onSigned: () => void;
-  /** Called when a tree larger than the known one has been published. */
+  /** Called when this process learns of a published tree that is larger than the one it knew. */
   readonly onPublished: () => void;
   /** Returns the reason why nothing may be appended yet, or undefined. */
   readonly problem: () => string | undefined;
@@ -47,7 +47,7 @@ interface Waiter {
   readonly reject: (error: unknown) => void;
 }
 
-/** Caller whose entries are appended and who waits until a tree of this size is published. */
+/** Caller that waits until a tree of this size, which includes the caller's entries, is published. */
 interface Held extends Waiter {
   readonly size: number;
 }
@@ -69,7 +69,7 @@ export class PublicLog extends PeriodicService {
   /** Time of the next pruning, as performance.now(). */
   #pruneAt = performance.now() + PRUNE_EVERY_MS;
   #waitingSince: number | undefined;
-  /** Reason why the log is halted, as found by this process's latest check. */
+  /** Reason why the log is halted, as found by this process's newest check. */
   #halted: string | undefined;
 
   constructor(options: PublicLogOptions) {
@@ -83,7 +83,7 @@ export class PublicLog extends PeriodicService {
   }
 
   /**
-   * Age of the oldest unpublished entry in seconds, as found by this process's latest check; 0 if there is
+   * Age of the oldest unpublished entry in seconds, as found by this process's newest check; 0 if there is
    * none.
    */
   get waitingSeconds(): number {
@@ -185,8 +185,8 @@ export class PublicLog extends PeriodicService {
   }
 
   /**
-   * Switches to the current log of the database if it is another log than before, also at the first check.
-   * Sizes start at zero, and callers that wait for the old log are rejected.
+   * Switches to the current log of the database if this process uses another log or none yet. Sizes start at
+   * zero, and callers that wait for the replaced log are rejected.
    */
   async #follow(state: LogState): Promise<void> {
     const signers = await this.#options.signersOf(state);

@@ -46,7 +46,7 @@ export interface DealtOutcome {
 }
 
 /**
- * Draws the outcomes of a block again if the database has removed them, and returns them packed
+ * Draws the outcomes of a block again if the database has removed them. Returns the outcomes packed
  * (blocks/redrawing.ts).
  */
 export type DrawAgain = (block: { gameId: number; seed: Buffer; count: number }) => Promise<Buffer>;

@@ -28,7 +28,7 @@ export interface LogState {
    */
   readonly halt: string | null;
   readonly haltNote: string | null;
-  /** True if dealing is stopped too, not only the log. */
+  /** True if not only the log is halted, but dealing is stopped too. */
   readonly isHeld: boolean;
 }
 
@@ -79,8 +79,8 @@ export async function lockedLog(tx: Transaction): Promise<LogState> {
 }
 
 /**
- * Reseals the signing key of the current log with the newest key, if Postgres has it and an available key
- * opens it.
+ * Reseals the signing key of the current log with the newest sealing key. Does so only if Postgres has the
+ * signing key and an available sealing key opens it.
  */
 export async function sealSigner(sql: Sql, box: SecretBox): Promise<void> {
   if (box.prefix === undefined) return;
@@ -92,13 +92,13 @@ export async function sealSigner(sql: Sql, box: SecretBox): Promise<void> {
     try {
       await tx`UPDATE logs SET signer = ${box.seal(box.open(row.signer))} WHERE log_id = ${row.log_id}`;
     } catch (error) {
-      // A missing key is no error here, because LOG_KEY may provide the signing key.
+      // A missing sealing key is no error here, because LOG_KEY may provide the signing key.
       if (!(error instanceof UnknownKeyError)) throw error;
     }
   });
 }
 
-/** Begins the log unless another worker has. @param genesis first record of the log */
+/** Begins the log unless another worker has begun it. @param genesis first record of the log */
 export async function beginLog(
   sql: Sql,
   log: Pick<LogState, 'origin' | 'vkeys' | 'signer'>,
@@ -275,8 +275,8 @@ export async function storeCheckpoint(
 }
 
 /**
- * Returns the published checkpoint to which a copy of the log should advance. It prefers a checkpoint that is
- * about one maximum step ahead.
+ * Returns the published checkpoint to which a copy of the log should advance. A checkpoint that is about one
+ * maximum step ahead of the copy is preferred.
  * @param have number of records in the copy
  * @returns undefined if no published checkpoint is larger
  */

@@ -27,14 +27,14 @@ export interface LoggedEntry {
   readonly salt: Buffer;
 }
 
-/** Checkpoint that proves the inclusion of an entry. */
+/** Checkpoint that covers an entry and proves that the log includes it. */
 export type Covering = Pick<Published, 'size' | 'note'>;
 
 /** Log entry in a list, with the state of its block. */
 export interface ListedEntry extends LoggedEntry {
   /**
-   * For a block: true if all indices are committed or voided, or its raffle is closed, and no round of the
-   * block is open.
+   * For a block: true if no round of the block is open and, in addition, all its indices are committed or
+   * voided, or its raffle is closed.
    */
   readonly isDone: boolean;
   /** For a block: true if at least one of its indices was dealt or voided. */

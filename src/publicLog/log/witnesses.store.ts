@@ -1,6 +1,6 @@
 /**
- * State of the public log's witnesses, which all workers use: the right to ask them, and their latest
- * responses.
+ * State of the public log's witnesses, which all workers use: the right to ask the witnesses, and their
+ * newest responses.
  */
 import { vkeyOf } from '../../domain/publicLog/notes.js';
 import { Policy } from '../../domain/publicLog/policy.js';
@@ -11,7 +11,7 @@ export interface KnownWitness {
   readonly vkey: string;
   /** Size of the witness's newest known checkpoint; 0 if none. */
   readonly size: number;
-  /** True if the witness has recently cosigned the newest checkpoint. */
+  /** True if the witness has cosigned the newest checkpoint so recently that it need not be asked again. */
   readonly hasCosigned: boolean;
   /** True if the witness may be asked now. */
   readonly isDue: boolean;
@@ -23,7 +23,7 @@ export interface SignedCheckpoint {
   readonly note: string;
 }
 
-/** Age of a witness's newest cosignature, and whether its latest response was a refusal. */
+/** Age of a witness's newest cosignature, and whether the witness's newest response was a refusal. */
 export interface WitnessAge {
   readonly vkey: string;
   /** Seconds since the newest cosignature; null if the witness has never cosigned. */

@@ -1,6 +1,6 @@
 /**
- * Witness that polls a log. It verifies that each checkpoint is consistent with the previous one, and cosigns
- * it.
+ * Witness that polls a log. It verifies that each checkpoint is consistent with the checkpoint that it
+ * cosigned last, and cosigns it.
  */
 
 import type { Policy } from '../../domain/publicLog/policy.js';

@@ -19,7 +19,7 @@ import {
 import { lockDataDir } from '../../platform/dataDirLock.js';
 import { readIfThere, writeDurably } from '../../platform/files.js';
 
-/** Maximum number of evidence files of one log. One pair is enough as proof. */
+/** Maximum number of evidence files of one log. Two contradicting notes are enough as proof. */
 const EVIDENCE_MAX = 32;
 
 /** Returns the SHA-256 of a log's origin in lowercase hexadecimal, which names the log in paths. */
@@ -87,7 +87,7 @@ export class WitnessState {
     return this.#newest.get(origin);
   }
 
-  /** Runs an operation on a log's checkpoints after the previous one has ended. */
+  /** Runs an operation on a log's checkpoints after the operation that is queued before it has ended. */
   inTurn<T>(origin: string, run: () => Promise<T>): Promise<T> {
     const before = this.#turns.get(origin) ?? Promise.resolve();
     const result = before.then(run);
