@@ -1,6 +1,6 @@
 /**
- * Allowed imports. Any import that these lists do not allow is an error. The rooms of src are listed from top to
- * bottom. A room may import itself and the rooms below it.
+ * Allowed imports. Any import that these lists do not allow is an error. The rooms of src are listed from top
+ * to bottom. A room may import itself and the rooms below it.
  */
 const ROOMS = [
   'cli',

@@ -151,8 +151,9 @@ async function startAll(
 }
 
 /**
- * Opens the sealing keys and reseals everything in Postgres with the newest ones. @returns the keys of
- * webhook secrets @throws SetupError if a key is missing
+ * Opens the sealing keys and reseals everything in Postgres with the newest ones.
+ * @returns the keys of webhook secrets
+ * @throws SetupError if a key is missing
  */
 async function openKeys({
   config,

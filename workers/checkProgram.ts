@@ -108,8 +108,8 @@ function hashOf(file: string): string {
 }
 
 /**
- * Builds the manifest of all present files in the format of sha256sum. @throws Error if a path can't be
- * represented
+ * Builds the manifest of all present files in the format of sha256sum.
+ * @throws Error if a path can't be represented
  */
 export function manifestOf(root: string): string {
   const lines = programFiles(root, 'all').map((path) => `${hashOf(join(root, path))}  ${path}`);
@@ -119,8 +119,8 @@ export function manifestOf(root: string): string {
 }
 
 /**
- * Parses a manifest. @returns undefined if a line is not in the format of sha256sum or its path leads out of
- * the folder
+ * Parses a manifest.
+ * @returns undefined if a line is not in the format of sha256sum or its path leads out of the folder
  */
 function parse(text: string): Map<string, string> | undefined {
   const hashes = new Map<string, string>();

@@ -63,7 +63,10 @@ export function makeShoes(task: ShoeTask): Shoes {
   };
 }
 
-/** Deals the shoes of a block from their seeds. @param seeds 32 bytes per shoe */
+/**
+ * Deals the shoes of a block from their seeds.
+ * @param seeds 32 bytes per shoe
+ */
 export function dealShoes(
   { gameId, rules, fromIndex }: Omit<ShoeTask, 'count'>,
   seeds: Uint8Array,

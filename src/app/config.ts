@@ -44,7 +44,8 @@ export interface Config
 }
 
 /**
- * Validates the settings. @throws Error with one line that names each invalid setting and its allowed values
+ * Validates the settings.
+ * @throws Error with one line that names each invalid setting and its allowed values
  */
 function readVariables(environment: NodeJS.ProcessEnv): Variables {
   try {
@@ -72,7 +73,8 @@ function choicesOf(name: string): string | undefined {
 }
 
 /**
- * Reads a setting whose format the schema can't express. @throws Error with one line that names the setting
+ * Reads a setting whose format the schema can't express.
+ * @throws Error with one line that names the setting
  */
 function setting<T>(name: string, read: () => T): T {
   try {
@@ -83,8 +85,8 @@ function setting<T>(name: string, read: () => T): T {
 }
 
 /**
- * Checks the ranges that apply with an external database. @throws Error with one line that names each setting
- * out of range
+ * Checks the ranges that apply with an external database.
+ * @throws Error with one line that names each setting out of range
  */
 function checkProductionRanges(given: Pick<Variables, keyof typeof PRODUCTION_RANGES>): void {
   const wrong = Object.entries(PRODUCTION_RANGES).flatMap(([name, { minimum, maximum }]) => {

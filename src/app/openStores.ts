@@ -70,8 +70,8 @@ export async function storeAddresses(
 }
 
 /**
- * Connects to Redis. @throws SetupError if a server can't be reached, is too old, or may lose acknowledged
- * data
+ * Connects to Redis.
+ * @throws SetupError if a server can't be reached, is too old, or may lose acknowledged data
  */
 export async function openRedis(
   url: string,

@@ -11,8 +11,8 @@ import type { Config } from './config.js';
 import { SetupError } from './embedded/index.js';
 
 /**
- * Checks the durability settings that the first connections found. @throws SetupError if Postgres may lose
- * committed data
+ * Checks the durability settings that the first connections found.
+ * @throws SetupError if Postgres may lose committed data
  */
 function checkDurability({ volatile }: PostgresDurability, config: Config, log: Logger): void {
   if (volatile.length === 0) return;
@@ -38,7 +38,8 @@ const LEDGER_CONNECTIONS_MAX = 4;
 const FRONT_END_CONNECTIONS_MAX = 2;
 
 /**
- * Opens the pools. @throws SetupError if Postgres can't be reached, is too old, or may lose committed data
+ * Opens the pools.
+ * @throws SetupError if Postgres can't be reached, is too old, or may lose committed data
  */
 export async function openPostgresPools(
   url: string,

@@ -78,7 +78,10 @@ function startedHere(dataDir: string): string | undefined {
 const readUrl = (dataDir: string): string =>
   (JSON.parse(readFileSync(join(dataDir, SERVICE_FILE), 'utf8')) as ServiceFile).url;
 
-/** Returns the service's address. @throws UsageError if the address is invalid */
+/**
+ * Returns the service's address.
+ * @throws UsageError if the address is invalid
+ */
 function serviceAddress(config: Config, given: string | undefined): string {
   const address =
     given ?? config.SPINDLE_URL ?? startedHere(config.dataDir) ?? localUrl(config.HOST, config.PORT);
@@ -92,7 +95,10 @@ function serviceAddress(config: Config, given: string | undefined): string {
   return address;
 }
 
-/** Opens a client of the partner API. @throws UsageError if the file has no partner key */
+/**
+ * Opens a client of the partner API.
+ * @throws UsageError if the file has no partner key
+ */
 async function openPartnerClient(options: { url?: string; keyFile: string }): Promise<PartnerClient> {
   const address = serviceAddress(await settings(), options.url);
   const key = bytesOf(options.keyFile).toString('latin1').trim();
@@ -314,8 +320,8 @@ function programOf(): Command {
 const isJsonAsked = (): boolean => process.argv.includes('--json');
 
 /**
- * Formats a usage error that the command-line parser found. @param text `error: …`, possibly followed by a
- * suggestion on its own line
+ * Formats a usage error that the command-line parser found.
+ * @param text `error: …`, possibly followed by a suggestion on its own line
  */
 function usageFault(text: string): string {
   const message = text.replace(/^error: /, '').trimEnd();
@@ -341,7 +347,10 @@ function linesBelow(error: unknown): readonly string[] {
   return error instanceof FaultsError ? error.faults : [];
 }
 
-/** Prints an error; with --json as one line of JSON. @returns the exit status */
+/**
+ * Prints an error; with --json as one line of JSON.
+ * @returns the exit status
+ */
 function failed(error: unknown): number {
   const say = (line: string): void => void process.stderr.write(`${line}\n`);
   // The command-line parser has already printed its message. Exit code 0 means that help was requested, which

@@ -177,8 +177,8 @@ export class GameHistory {
   }
 
   /**
-   * Compares an entry listed by the service with its position in the log. @returns false if the entry lies
-   * beyond the records read
+   * Compares an entry listed by the service with its position in the log.
+   * @returns false if the entry lies beyond the records read
    */
   compareListed({
     number,

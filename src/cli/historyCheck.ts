@@ -111,8 +111,8 @@ export class HistoryCheck {
   }
 
   /**
-   * Continues from the stored state of the previous run, or starts a new one. @throws UsageError if the state
-   * belongs to another game or log
+   * Continues from the stored state of the previous run, or starts a new one.
+   * @throws UsageError if the state belongs to another game or log
    */
   async #begin({ origin }: LogCheckpoint): Promise<GameHistory> {
     const { game: gameId, state: file, labelKey: given } = this.#options;
@@ -130,7 +130,10 @@ export class HistoryCheck {
     return new GameHistory(labelKey, kept ?? begun);
   }
 
-  /** Reads all records after those already read. @returns false if they do not belong to the log */
+  /**
+   * Reads all records after those already read.
+   * @returns false if they do not belong to the log
+   */
   async #readLog(history: GameHistory, checkpoint: LogCheckpoint): Promise<boolean> {
     const { state } = history;
     const { size } = checkpoint;
@@ -213,8 +216,9 @@ export class HistoryCheck {
   }
 
   /**
-   * Requests one block. @returns the listed block and the service's answer; the answer is undefined if the
-   * service has lost the opening and can't open the block
+   * Requests one block.
+   * @returns the listed block and the service's answer; the answer is undefined if the service has lost the
+   * opening and can't open the block
    */
   async #block(item: Listed): Promise<{ item: Listed; answer: Answer | undefined }> {
     const { sheet, table } = this.#options.math;
@@ -229,7 +233,10 @@ export class HistoryCheck {
     }
   }
 
-  /** Returns the options for drawing revealed blocks again. @throws UsageError if the sheet is invalid */
+  /**
+   * Returns the options for drawing revealed blocks again.
+   * @throws UsageError if the sheet is invalid
+   */
   #redraw(): RevealOptions {
     const { sheet, table } = this.#options.math;
     if (sheet === undefined) return table === undefined ? {} : { table };
@@ -263,8 +270,8 @@ export class HistoryCheck {
   }
 
   /**
-   * Checks that the checkpoints in the partner's settlement reports belong to this log. @returns the number
-   * of reports with a checkpoint
+   * Checks that the checkpoints in the partner's settlement reports belong to this log.
+   * @returns the number of reports with a checkpoint
    */
   async #readReports(newest: LogCheckpoint): Promise<number> {
     let named = 0;

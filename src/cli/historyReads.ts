@@ -40,7 +40,10 @@ export class HistoryReads {
   readonly #key: string;
   readonly #tiles = new Map<string, Promise<Buffer>>();
 
-  /** @param url address of the service @throws UsageError if the address is invalid */
+  /**
+   * @param url address of the service
+   * @throws UsageError if the address is invalid
+   */
   constructor(url: string, key: string) {
     if (!/^https?:\/\//.test(url) || !URL.canParse(url))
       throw new UsageError(`«${url}» is not an http:// or https:// address`);
@@ -48,7 +51,10 @@ export class HistoryReads {
     this.#key = key;
   }
 
-  /** Sends one request. @throws Error if there is no answer, or one larger than `most` bytes */
+  /**
+   * Sends one request.
+   * @throws Error if there is no answer, or one larger than `most` bytes
+   */
   async #once(path: string, most: number): Promise<Read> {
     const headers: Record<string, string> = path.startsWith('/api/') ? { 'X-API-Key': this.#key } : {};
     const answer = await boundedRequest(`${this.#base}${path}`, {
@@ -85,7 +91,10 @@ export class HistoryReads {
     return body;
   }
 
-  /** Returns the newest checkpoint. @throws Error if the log has none */
+  /**
+   * Returns the newest checkpoint.
+   * @throws Error if the log has none
+   */
   async checkpoint(): Promise<string> {
     const note = await this.#log('checkpoint');
     if (note === undefined) throw new Error(`${this.#base}/log has no checkpoint yet`);
@@ -114,8 +123,9 @@ export class HistoryReads {
   }
 
   /**
-   * Sends a GET request with the partner's key. @param path path below `/api/` @throws HistoryRefusedError
-   * for a status of 400 to 499, Error for other failures
+   * Sends a GET request with the partner's key.
+   * @param path path below `/api/`
+   * @throws HistoryRefusedError for a status of 400 to 499, Error for other failures
    */
   async ask<T>(path: string): Promise<T> {
     const { status, body } = await this.#read(`/api/${path}`, ANSWER_BYTES_MAX);
@@ -157,7 +167,10 @@ export async function* inOrder<T, R>(
   while (waiting.length > 0) yield waiting.shift()!;
 }
 
-/** Returns a list from an answer. @throws Error if the answer has no such list */
+/**
+ * Returns a list from an answer.
+ * @throws Error if the answer has no such list
+ */
 export function listIn<T>(answer: unknown, name: string): readonly T[] {
   const list = (answer as Readonly<Record<string, unknown>> | null)?.[name];
   if (!Array.isArray(list) || !list.every((item) => item !== null && typeof item === 'object'))

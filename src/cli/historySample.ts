@@ -62,7 +62,11 @@ interface Proof {
   readonly shoe?: { readonly index: number; readonly seed: string | null };
 }
 
-/** Proves random plays. @param faults receives the faults found @returns the number of proven plays */
+/**
+ * Proves random plays.
+ * @param faults receives the faults found
+ * @returns the number of proven plays
+ */
 export async function sampleProofs(sampling: Sampling, faults: string[]): Promise<number> {
   const { sample } = sampling.options;
   const seen = new Set<string>();
@@ -118,7 +122,10 @@ async function* roundsOf({ reads, options: { game, sample } }: Sampling): AsyncG
   }
 }
 
-/** Verifies the proof of one play. @returns false if there is no proof to verify */
+/**
+ * Verifies the proof of one play.
+ * @returns false if there is no proof to verify
+ */
 async function provePlay(sampling: Sampling, play: Play, faults: string[]): Promise<boolean> {
   const { reads, state } = sampling;
   const isRound = 'roundId' in play.answer;

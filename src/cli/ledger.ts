@@ -19,7 +19,10 @@ export async function listDays(database: Database, { json }: { readonly json: bo
   return 0;
 }
 
-/** Archives a day of the ledger. @returns the exit status */
+/**
+ * Archives a day of the ledger.
+ * @returns the exit status
+ */
 export async function archive(
   database: Database,
   options: {
@@ -46,7 +49,10 @@ export async function archive(
   return 0;
 }
 
-/** Verifies archives. @returns the exit status: 0 if all archives are complete, 1 if not */
+/**
+ * Verifies archives.
+ * @returns the exit status: 0 if all archives are complete, 1 if not
+ */
 export async function verify(
   database: (() => Promise<Database>) | undefined,
   options: { readonly from: string; readonly json: boolean },
@@ -65,7 +71,10 @@ export async function verify(
   return faults.length === 0 ? 0 : 1;
 }
 
-/** Drops a day of the ledger. @returns the exit status: 0 if dropped, 1 if refused */
+/**
+ * Drops a day of the ledger.
+ * @returns the exit status: 0 if dropped, 1 if refused
+ */
 export async function drop(
   database: Database,
   options: { readonly day: string; readonly from: string; readonly keepDays: number; readonly json: boolean },

@@ -48,7 +48,10 @@ const EVENTS: readonly TableColumn<Event>[] = [
 
 const members = (body: object): Shown => ({ body, text: keyValues(body) });
 
-/** Parses --limit. @throws UsageError if the API would not accept the value */
+/**
+ * Parses --limit.
+ * @throws UsageError if the API would not accept the value
+ */
 function limitOf({ limit }: ManageOptions): { limit?: number } {
   if (limit === undefined) return {};
   if (!/^\d{1,3}$/.test(limit)) throw new UsageError('--limit must be 1 to 100');

@@ -7,7 +7,10 @@ import type { ManageOptions } from './ownWebhooks.js';
 export interface PartnerSide {
   /** Returns the brand, which is part of the names of the service's own headers. */
   brand(): Promise<string>;
-  /** Opens a client of the partner API. @throws UsageError if the address or the key is invalid */
+  /**
+   * Opens a client of the partner API.
+   * @throws UsageError if the address or the key is invalid
+   */
   open(options: ServiceOptions): Promise<PartnerClient>;
 }
 

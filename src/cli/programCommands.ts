@@ -53,7 +53,11 @@ Example:
     });
 }
 
-/** Checks the program's files. @returns the exit status @throws UsageError if there is no list */
+/**
+ * Checks the program's files.
+ * @returns the exit status
+ * @throws UsageError if there is no list
+ */
 async function programCheck(options: {
   readonly manifest?: string;
   readonly json?: boolean;

@@ -93,7 +93,10 @@ async function withStores(
 const print = (isJson: boolean, value: object, lines: readonly string[]): void =>
   void process.stdout.write(`${isJson ? JSON.stringify(value) : lines.join('\n')}\n`);
 
-/** Runs `log show`. @returns the exit status: 0 if the log is running, 1 if it is halted */
+/**
+ * Runs `log show`.
+ * @returns the exit status: 0 if the log is running, 1 if it is halted
+ */
 export async function showLog(
   urls: StoreUrls,
   settings: LogSettings,
@@ -135,7 +138,10 @@ export async function showLog(
   });
 }
 
-/** Returns the log keys from the settings. @throws UsageError if LOG_KEY is invalid */
+/**
+ * Returns the log keys from the settings.
+ * @throws UsageError if LOG_KEY is invalid
+ */
 function givenKeys({ LOG_KEY: texts }: LogSettings): Signer[] {
   try {
     return (texts?.split(',') ?? []).map((text) => parseSignerKey(text.trim()));
@@ -145,8 +151,8 @@ function givenKeys({ LOG_KEY: texts }: LogSettings): Signer[] {
 }
 
 /**
- * Runs `log check`. @returns the exit status: 0 if the log contains the note's tree; 1 if it does not, which
- * halts the log
+ * Runs `log check`.
+ * @returns the exit status: 0 if the log contains the note's tree; 1 if it does not, which halts the log
  */
 export async function checkNote(
   urls: StoreUrls,
@@ -289,8 +295,8 @@ async function takeOver({ sql, state }: Opened, reader: LogReader, seen: SeenChe
 }
 
 /**
- * Voids all open outcomes, including those that players may have seen. @throws FaultsError if a cell could
- * not be recovered
+ * Voids all open outcomes, including those that players may have seen.
+ * @throws FaultsError if a cell could not be recovered
  */
 async function giveUpOpen({ sql, nodes, settings }: Opened): Promise<void> {
   const unwell = await recoverRestored(sql, nodes, {
@@ -314,7 +320,8 @@ const isCopyMissing = async (sql: Sql): Promise<boolean> =>
   (await missingCopies(sql)).includes('LOG_COPY_DIR');
 
 /**
- * Runs `log import`. @returns the exit status: 0 if records were imported, 1 if there is nothing to import
+ * Runs `log import`.
+ * @returns the exit status: 0 if records were imported, 1 if there is nothing to import
  */
 export async function importLog(
   urls: StoreUrls,
@@ -382,7 +389,10 @@ async function newKey(
   return { signers: [parseSignerKey(made)], kept: box.seal(made) };
 }
 
-/** Runs `log begin`. @returns the exit status, which is 0 */
+/**
+ * Runs `log begin`.
+ * @returns the exit status, which is 0
+ */
 export async function runBeginLog(
   urls: StoreUrls,
   settings: LogSettings,

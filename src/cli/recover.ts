@@ -104,8 +104,8 @@ async function holdOf(sql: Sql): Promise<string | undefined> {
 }
 
 /**
- * Recovers the cells and returns the final state of each. @throws Error if a store does not answer, or a cell
- * can't be compared
+ * Recovers the cells and returns the final state of each.
+ * @throws Error if a store does not answer, or a cell can't be compared
  */
 export async function recover(sql: Sql, nodes: RedisNodes, options: RecoverOptions): Promise<CellState[]> {
   if (options.isCheck) return check(sql, nodes);

@@ -44,7 +44,11 @@ interface Report extends RandomTestVerdict {
   readonly openssl: string;
 }
 
-/** Runs `rng test`. @returns the exit status: 0 if all tests passed, 1 if not @throws UsageError */
+/**
+ * Runs `rng test`.
+ * @returns the exit status: 0 if all tests passed, 1 if not
+ * @throws UsageError
+ */
 export async function rngTest({ of, sheet: file, json, version, ...options }: TestOptions): Promise<number> {
   const { usual, least, unit } = SUBJECTS[of];
   const size = options.size ?? usual;
@@ -113,8 +117,8 @@ async function countsOf(
 }
 
 /**
- * Runs `rng export`: writes the requested number of bytes, or until the reader closes the pipe. @throws
- * UsageError
+ * Runs `rng export`: writes the requested number of bytes, or until the reader closes the pipe.
+ * @throws UsageError
  */
 export async function rngExport(options: { readonly bytes: number; readonly seed?: string }): Promise<void> {
   if (options.bytes < 1 || options.bytes > BYTES_MAX) {

@@ -46,8 +46,8 @@ async function withPostgres<T>({ databaseUrl }: StoreUrls, work: (sql: Sql) => P
 }
 
 /**
- * Prints the running processes and the next step. @returns the exit status: 0 if no upgrade is open; 1 if one
- * is
+ * Prints the running processes and the next step.
+ * @returns the exit status: 0 if no upgrade is open; 1 if one is
  */
 export async function upgradeStatus(urls: StoreUrls, { json }: { json: boolean }): Promise<number> {
   const { format, processes } = await withPostgres(urls, runningProcesses);

@@ -45,7 +45,10 @@ export interface PoolVerdict {
   readonly pool: Pool | undefined;
 }
 
-/** Verifies a raffle pool. @param published commitment that was published when the pool was sealed */
+/**
+ * Verifies a raffle pool.
+ * @param published commitment that was published when the pool was sealed
+ */
 export function verifyPool(value: unknown, published?: string): PoolVerdict {
   const wrong = schemaFaults(validator, value, MESSAGES)?.faults ?? [];
   const isOpen = (value as { reveal?: unknown } | null)?.reveal ?? null;

@@ -30,7 +30,10 @@ export interface ProofOptions {
   readonly json?: boolean;
 }
 
-/** Reads a file, or standard input for `-`. @throws UsageError if it can't be read */
+/**
+ * Reads a file, or standard input for `-`.
+ * @throws UsageError if it can't be read
+ */
 export function textOf(file: string): string {
   try {
     return readFileSync(file === '-' ? 0 : file, 'utf8');
@@ -70,7 +73,10 @@ function tileReader(url: string): (path: string) => Promise<Uint8Array> {
   };
 }
 
-/** Returns the options that a proof is verified with. @throws UsageError */
+/**
+ * Returns the options that a proof is verified with.
+ * @throws UsageError
+ */
 export function verifyOptionsOf(options: ProofOptions): VerifyOptions {
   const { logKey, policy, sheet, table, rules, spin, labelKeyFile, seen, url } = options;
   if (logKey === undefined && policy === undefined)

@@ -67,7 +67,10 @@ interface ProvenRound {
   readonly commitment: string;
 }
 
-/** Parses the option --commitment. @throws UsageError if its value is invalid */
+/**
+ * Parses the option --commitment.
+ * @throws UsageError if its value is invalid
+ */
 function publishedOf({ commitment }: { readonly commitment?: string }): string | undefined {
   const published = commitment?.toLowerCase();
   if (published !== undefined && !new RegExp(HEX_32).test(published))
@@ -75,7 +78,10 @@ function publishedOf({ commitment }: { readonly commitment?: string }): string |
   return published;
 }
 
-/** Prints the result of the verification. @returns the exit status */
+/**
+ * Prints the result of the verification.
+ * @returns the exit status
+ */
 function told(
   faults: readonly string[],
   proven: ProvenRound | undefined,

@@ -35,7 +35,10 @@ function needed(value: string | undefined, option: string): string {
   return value;
 }
 
-/** Reads and parses a file. @throws UsageError if the file can't be read or is invalid */
+/**
+ * Reads and parses a file.
+ * @throws UsageError if the file can't be read or is invalid
+ */
 async function contentOf<T>(file: string, read: (text: string) => T): Promise<T> {
   try {
     return read(await readFile(file, 'utf8'));

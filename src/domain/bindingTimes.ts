@@ -23,8 +23,8 @@ export class BindingTimes {
   readonly #times: readonly BindingTime[];
 
   /**
-   * Creates the binding times. @param times at least one, in chronological order; the first also applies to
-   * all earlier times
+   * Creates the binding times.
+   * @param times at least one, in chronological order; the first also applies to all earlier times
    */
   constructor(times: readonly BindingTime[]) {
     if (times.length === 0) throw new RangeError('The list of binding times of request ids is empty');

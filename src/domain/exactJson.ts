@@ -70,8 +70,8 @@ export const unmarked = (json: string): string => json.replace(MARKED, '$1');
 export const exactJson = (value: unknown): string => unmarked(JSON.stringify(value));
 
 /**
- * Works like JSON.parse, but a number that does not fit a double becomes an ExactNumber. @throws SyntaxError
- * if the text is not JSON
+ * Works like JSON.parse, but a number that does not fit a double becomes an ExactNumber.
+ * @throws SyntaxError if the text is not JSON
  */
 export function parseExactJson(text: string): unknown {
   const marked = text.replace(TOKEN, (token) => (isExactAsDouble(token) ? token : `"\\u0000${token}"`));

@@ -19,8 +19,9 @@ export const FORMATS: Formats = { oldest: 1, newest: 1 };
 export class FormatError extends Error {}
 
 /**
- * Checks that a build can read a format. @param written format of an installation @throws FormatError if the
- * build can't read it
+ * Checks that a build can read a format.
+ * @param written format of an installation
+ * @throws FormatError if the build can't read it
  */
 export function assertReads({ oldest, newest }: Formats, written: number): void {
   if (written > newest)

@@ -152,7 +152,10 @@ export function readSafeInt64(buffer: Buffer, at: number): number {
   return buffer.readInt32LE(at + 4) * 4_294_967_296 + buffer.readUInt32LE(at);
 }
 
-/** Writes a signed 64-bit little-endian integer. @param value a safe integer, which may be negative */
+/**
+ * Writes a signed 64-bit little-endian integer.
+ * @param value a safe integer, which may be negative
+ */
 export function writeSafeInt64(buffer: Buffer, at: number, value: number): void {
   const high = Math.floor(value / 4_294_967_296);
   buffer.writeUInt32LE(value - high * 4_294_967_296, at);

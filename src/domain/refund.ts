@@ -5,7 +5,8 @@
 export const REFUND_PREFIX = 'raffle-void:';
 
 /**
- * Returns the requestId of the refund for a ticket of a voided raffle. @param spinId spin id of the ticket
+ * Returns the requestId of the refund for a ticket of a voided raffle.
+ * @param spinId spin id of the ticket
  */
 export const refundRequestId = (gameId: number, spinId: string): string =>
   `${REFUND_PREFIX}${gameId}:${spinId}`;

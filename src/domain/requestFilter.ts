@@ -40,7 +40,9 @@ export class RequestFilter {
   #folds: number;
 
   /**
-   * Creates an empty filter. @param bytes size of the filter before folding @param folds see {@link folds}
+   * Creates an empty filter.
+   * @param bytes size of the filter before folding
+   * @param folds see {@link folds}
    */
   constructor(bytes: number, folds = 0) {
     this.#words = new Uint32Array(foldedBytes(bytes, folds) / 4);
@@ -92,8 +94,8 @@ export class RequestFilter {
   }
 
   /**
-   * Adds (hash, id) pairs to an unfolded filter. @param pairs words of pairs (domain/requestPairs.ts), each
-   * beginning with the hash of its id
+   * Adds (hash, id) pairs to an unfolded filter.
+   * @param pairs words of pairs (domain/requestPairs.ts), each beginning with the hash of its id
    */
   addPairs(pairs: Uint32Array): void {
     const words = this.#words;
@@ -113,8 +115,9 @@ export class RequestFilter {
   }
 
   /**
-   * Returns whether the id may have been added. @param high first 32 bits of its hash @param low next 32
-   * bits, both unsigned
+   * Returns whether the id may have been added.
+   * @param high first 32 bits of its hash
+   * @param low next 32 bits, both unsigned
    */
   mayHave(high: number, low: number): boolean {
     const at = (Math.floor((high * this.#blocks) / HASHES) >>> this.#folds) * BLOCK_WORDS;

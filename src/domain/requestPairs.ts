@@ -76,15 +76,20 @@ export class RequestPairs {
     this.count += pairs;
   }
 
-  /** Removes all pairs outside a range. @param from first pair @param to end of the range, exclusive */
+  /**
+   * Removes all pairs outside a range.
+   * @param from first pair
+   * @param to end of the range, exclusive
+   */
   keep(from: number, to: number): void {
     this.words.copyWithin(0, from * PAIR_WORDS, to * PAIR_WORDS);
     this.count = to - from;
   }
 
   /**
-   * Returns a view of a range of pairs, without copying the pairs. @param from first pair @param to end of
-   * the range, exclusive
+   * Returns a view of a range of pairs, without copying the pairs.
+   * @param from first pair
+   * @param to end of the range, exclusive
    */
   slice(from: number, to: number): Uint32Array {
     return this.words.subarray(from * PAIR_WORDS, to * PAIR_WORDS);
@@ -154,7 +159,10 @@ export class RequestPairs {
   }
 }
 
-/** Moves pairs to their buckets. @param ends position of the next pair in each bucket */
+/**
+ * Moves pairs to their buckets.
+ * @param ends position of the next pair in each bucket
+ */
 function place(
   from: Uint32Array,
   begin: number,
@@ -174,8 +182,9 @@ function place(
 }
 
 /**
- * Sorts the few pairs of a bucket in place. @param begin first word @param end end of the last pair,
- * exclusive
+ * Sorts the few pairs of a bucket in place.
+ * @param begin first word
+ * @param end end of the last pair, exclusive
  */
 function sortSmall(words: Uint32Array, begin: number, end: number): void {
   for (let i = begin + PAIR_WORDS; i < end; i += PAIR_WORDS) {

@@ -61,7 +61,10 @@ export class RunWriter {
   }
 }
 
-/** Returns the ids of the ledger entries with a hash in a block, ascending. @param hash at least 8 bytes */
+/**
+ * Returns the ids of the ledger entries with a hash in a block, ascending.
+ * @param hash at least 8 bytes
+ */
 export function findInBlock(pairs: Buffer, hash: Buffer): bigint[] {
   const compare = (place: number): number =>
     pairs.compare(hash, 0, REQUEST_HASH_BYTES, place * PAIR_BYTES, place * PAIR_BYTES + REQUEST_HASH_BYTES);

@@ -57,7 +57,10 @@ export class SecretBox {
     return this.#newest === undefined ? undefined : `v1.${this.#newest}.`;
   }
 
-  /** Seals a secret. @returns the secret unchanged if there is no key */
+  /**
+   * Seals a secret.
+   * @returns the secret unchanged if there is no key
+   */
   seal(secret: string): string {
     if (this.#newest === undefined) return secret;
     const nonce = randomBytes(NONCE_BYTES);

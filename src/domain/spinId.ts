@@ -15,7 +15,10 @@ export class SpinIds {
    */
   readonly #cipher: Cipher;
 
-  /** Creates the encoder. @param key 16 secret bytes, which must not change during the life of the ledger */
+  /**
+   * Creates the encoder.
+   * @param key 16 secret bytes, which must not change during the life of the ledger
+   */
   constructor(key: Buffer) {
     if (key.length !== BLOCK_BYTES) throw new RangeError('The spin id key must have 16 bytes');
     this.#key = key;
@@ -40,8 +43,8 @@ export class SpinIds {
   }
 
   /**
-   * Encodes the id of an entry that is not a spin. It never equals the id of a spin. @param kind 1 to 2^32 −
-   * 1
+   * Encodes the id of an entry that is not a spin. It never equals the id of a spin.
+   * @param kind 1 to 2^32 − 1
    */
   encodeOther(entryId: bigint, partnerId: number, kind: number): string {
     const block = Buffer.alloc(BLOCK_BYTES);

@@ -24,7 +24,10 @@ export function tailOfEntry({ kind }: Pick<LedgerEntry, 'kind'>, notice: BonusNo
   return notice === undefined ? NO_TAIL : { notice, isForced: false };
 }
 
-/** Reads a tail. @param bytes undefined or empty if the spin has no tail */
+/**
+ * Reads a tail.
+ * @param bytes undefined or empty if the spin has no tail
+ */
 export function readTail(bytes: Buffer | undefined): SpinTail {
   if (bytes === undefined || bytes.length === 0) return NO_TAIL;
   // The tail of a bonus notice is longer, so it can't be confused with the tail of a chosen outcome.

@@ -14,8 +14,8 @@ export interface SchemaFaults {
 }
 
 /**
- * Checks a value against a schema. @returns undefined if the value matches. `messages` describes patterns in
- * words, by pattern.
+ * Checks a value against a schema.
+ * @returns undefined if the value matches. `messages` describes patterns in words, by pattern.
  */
 export function schemaFaults(
   validator: Validator,

@@ -120,7 +120,10 @@ export const operatorEventBody = <Type extends OperatorEvent>(
 /** Prefix of a webhook secret, which is followed by 32 bytes in base64. */
 const SECRET_PREFIX = 'whsec_';
 
-/** Formats a webhook secret. @param bytes 32 random bytes */
+/**
+ * Formats a webhook secret.
+ * @param bytes 32 random bytes
+ */
 export const webhookSecret = (bytes: Buffer): string => SECRET_PREFIX + bytes.toString('base64');
 
 export const hmacSha256 = (key: Buffer | string | KeyObject, data: Buffer | string): Buffer =>
@@ -151,7 +154,10 @@ export interface Attempt {
   readonly attempt: number;
 }
 
-/** Returns all headers of an attempt. @param brand used in the names of the service's own headers */
+/**
+ * Returns all headers of an attempt.
+ * @param brand used in the names of the service's own headers
+ */
 export function attemptHeaders(
   brand: string,
   { deliveryId, eventId, event, secrets, body, attempt }: Attempt,

@@ -303,6 +303,9 @@ export interface Events {
 
 export type EventEmitter = Emitter<Events>;
 
-/** Creates the emitter of this process's events. @param onHandlerError called when a handler throws */
+/**
+ * Creates the emitter of this process's events.
+ * @param onHandlerError called when a handler throws
+ */
 export const newEvents = (onHandlerError: (error: unknown, event: string) => void): EventEmitter =>
   new Emitter<Events>(onHandlerError);

@@ -65,8 +65,8 @@ export type Failpoint = (typeof FAILPOINTS)[number];
 export type OnFailpoint = (step: Failpoint) => void;
 
 /**
- * Returns the handler of failpoints. @param failpoint `<step>` or `<step>:<n>`: kills this process when it
- * reaches the step for the n-th time
+ * Returns the handler of failpoints.
+ * @param failpoint `<step>` or `<step>:<n>`: kills this process when it reaches the step for the n-th time
  */
 export function armFailpoint(failpoint: string | undefined): OnFailpoint {
   if (failpoint === undefined) return () => {};

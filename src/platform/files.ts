@@ -91,7 +91,10 @@ export async function replaceFile(
   throw new Error(`${path} can't be written, because other processes keep writing it`);
 }
 
-/** Tries once to replace a file. @returns false if another process began a replacement meanwhile */
+/**
+ * Tries once to replace a file.
+ * @returns false if another process began a replacement meanwhile
+ */
 async function tryReplace(path: string, next: Parameters<typeof replaceFile>[1]): Promise<boolean> {
   const begun = `${path}.${randomBytes(8).toString('hex')}.next`;
   const file = await openPrivate(begun, 'wx');
@@ -124,7 +127,10 @@ async function syncFolder(path: string): Promise<void> {
   await folder.sync().finally(() => folder.close());
 }
 
-/** Reads a file. @returns undefined if it does not exist */
+/**
+ * Reads a file.
+ * @returns undefined if it does not exist
+ */
 export async function readIfThere(path: string): Promise<Buffer | undefined> {
   try {
     return await readFile(path);

@@ -17,7 +17,10 @@ export class LogOutput {
   #waitingBytes = 0;
   #isWriting = false;
 
-  /** Creates the log output. @param fd file descriptor that stays open as long as the process runs */
+  /**
+   * Creates the log output.
+   * @param fd file descriptor that stays open as long as the process runs
+   */
   constructor(fd: number) {
     this.#fd = fd;
     process.on('exit', () => this.flushSync());

@@ -58,7 +58,10 @@ export interface PoolOptions {
   readonly isDurable?: boolean;
 }
 
-/** Opens a pool of connections. @throws Error with a one-line message if the URL can't be used */
+/**
+ * Opens a pool of connections.
+ * @throws Error with a one-line message if the URL can't be used
+ */
 export function connectPostgres(url: string, options: PoolOptions): Sql {
   // Whether a statement behind a pooler must run in a transaction of its own, which sets the required
   // settings.

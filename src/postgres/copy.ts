@@ -44,7 +44,10 @@ export class CopyRow {
     return this.#bytes.readBigInt64BE(this.#starts[field]!);
   }
 
-  /** Reads 32 bits of a field, unsigned. @param at offset in the field */
+  /**
+   * Reads 32 bits of a field, unsigned.
+   * @param at offset in the field
+   */
   word(field: number, at: number): number {
     return this.#bytes.readUInt32BE(this.#starts[field]! + at);
   }
@@ -61,8 +64,8 @@ export class CopyRow {
   }
 
   /**
-   * Copies the field's bytes to a target with enough room. Returns the number of bytes. @param at offset in
-   * the target
+   * Copies the field's bytes to a target with enough room. Returns the number of bytes.
+   * @param at offset in the target
    */
   copy(field: number, target: Uint8Array, at: number): number {
     const start = this.#starts[field]!;

@@ -6,8 +6,8 @@ import { Semaphore } from '../platform/semaphore.js';
 import type { Run, Sql, Transaction } from './connection.js';
 
 /**
- * Limits how long each further statement of the transaction waits for a lock. @throws Error if the time that
- * the caller may wait has run out
+ * Limits how long each further statement of the transaction waits for a lock.
+ * @throws Error if the time that the caller may wait has run out
  */
 export async function boundLocks(tx: Transaction, leftMs: number): Promise<void> {
   // Less than 1 ms would make `lock_timeout` 0, which means no limit.

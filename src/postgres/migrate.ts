@@ -67,8 +67,8 @@ export async function migrate(
 }
 
 /**
- * Records the baseline as applied in a database of version 1.4.0. @throws Error if an older version wrote the
- * database
+ * Records the baseline as applied in a database of version 1.4.0.
+ * @throws Error if an older version wrote the database
  */
 async function recordBaseline(client: Client): Promise<void> {
   await client.query('BEGIN');
@@ -101,7 +101,8 @@ async function recordBaseline(client: Client): Promise<void> {
 const SETTINGS_WITHIN_MS = 8000;
 
 /**
- * Opens a session for long statements, with the required settings. @param settings SQL of additional settings
+ * Opens a session for long statements, with the required settings.
+ * @param settings SQL of additional settings
  */
 async function withSession<T>(
   url: string,

@@ -131,8 +131,8 @@ export class PartnerEvents {
   }
 
   /**
-   * Records an event with sample data for one webhook. @returns undefined if the webhook is inactive or
-   * deleted
+   * Records an event with sample data for one webhook.
+   * @returns undefined if the webhook is inactive or deleted
    */
   async recordTest(
     partnerId: number,

@@ -25,14 +25,17 @@ export class SharedLookUps<Found> {
   #underWay = 0;
 
   /**
-   * Creates the look-ups. @param findAll runs the statement; its result has no entry for ids that were not
-   * found
+   * Creates the look-ups.
+   * @param findAll runs the statement; its result has no entry for ids that were not found
    */
   constructor(findAll: (ids: readonly bigint[]) => Promise<ReadonlyMap<bigint, Found>>) {
     this.#findAll = findAll;
   }
 
-  /** Finds a value that was committed before this call. @throws errors of the statement */
+  /**
+   * Finds a value that was committed before this call.
+   * @throws errors of the statement
+   */
   find(id: bigint): Promise<Found | undefined> {
     return new Promise((resolve, reject) => {
       this.#asked.push({ id, resolve, reject });

@@ -37,7 +37,10 @@ export const arrayOf = (values: readonly (number | bigint | string)[]): string =
 export const textArrayOf = (values: readonly string[]): string =>
   `{${values.map((value) => `"${value.replace(/[\\"]/g, '\\$&')}"`).join(',')}}`;
 
-/** Converts a database integer to a number. @throws RangeError if a double can't represent it exactly */
+/**
+ * Converts a database integer to a number.
+ * @throws RangeError if a double can't represent it exactly
+ */
 export function safe(value: bigint): number {
   const number = Number(value);
   if (!Number.isSafeInteger(number)) throw new RangeError(`${value} is not a safe integer`);

@@ -195,8 +195,8 @@ export class Deliverer implements Service {
   }
 
   /**
-   * Claims as many deliveries as there is capacity for and starts their attempts. @returns the number of
-   * started attempts
+   * Claims as many deliveries as there is capacity for and starts their attempts.
+   * @returns the number of started attempts
    */
   async #claim(): Promise<number> {
     const room = UNDER_WAY_MAX - this.#underWay.size;

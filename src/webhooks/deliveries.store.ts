@@ -356,8 +356,8 @@ export class Deliveries {
   }
 
   /**
-   * Resends all deliveries that failed since a time, except those of deleted webhooks. @returns the number of
-   * resent deliveries
+   * Resends all deliveries that failed since a time, except those of deleted webhooks.
+   * @returns the number of resent deliveries
    */
   async resendFailed(actor: string, since: Date): Promise<number> {
     return this.#sql.begin(async (tx) => {
@@ -377,7 +377,10 @@ export class Deliveries {
     });
   }
 
-  /** Resends a delivery of a webhook. @returns false if the webhook has no such delivery */
+  /**
+   * Resends a delivery of a webhook.
+   * @returns false if the webhook has no such delivery
+   */
   async resendOfWebhook(webhookId: number, deliveryId: string): Promise<boolean> {
     const rows = await this.#sql`
       UPDATE deliveries SET next_attempt_at = now(), status = 'pending',

@@ -88,7 +88,10 @@ export async function claimEmails(
   }));
 }
 
-/** Marks due e-mails as unsent, because there is no SMTP server. @returns the number of marked e-mails */
+/**
+ * Marks due e-mails as unsent, because there is no SMTP server.
+ * @returns the number of marked e-mails
+ */
 export async function leaveEmailsUnsent(sql: Sql): Promise<number> {
   const rows = await sql`
     UPDATE deliveries SET status = 'unsent', next_attempt_at = NULL

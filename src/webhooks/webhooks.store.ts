@@ -130,7 +130,10 @@ export class Webhooks {
     this.#sql = sql;
   }
 
-  /** Registers a webhook. @returns undefined if the partner has reached its maximum number of webhooks */
+  /**
+   * Registers a webhook.
+   * @returns undefined if the partner has reached its maximum number of webhooks
+   */
   async create(webhook: {
     partnerId: number;
     url: string;
@@ -170,8 +173,8 @@ export class Webhooks {
   }
 
   /**
-   * Changes the given properties of a webhook. A reactivated webhook starts without failures. @returns
-   * undefined if the webhook is deleted
+   * Changes the given properties of a webhook. A reactivated webhook starts without failures.
+   * @returns undefined if the webhook is deleted
    */
   async update(
     webhookId: number,
@@ -198,8 +201,8 @@ export class Webhooks {
   }
 
   /**
-   * Rotates the secret of a webhook. The previous secret also signs until the given time. @returns false if
-   * the webhook is deleted
+   * Rotates the secret of a webhook. The previous secret also signs until the given time.
+   * @returns false if the webhook is deleted
    */
   async rotateSecret(webhookId: number, secret: string, previousUntil: Date): Promise<boolean> {
     const rows = await this.#sql`
@@ -321,7 +324,10 @@ export async function sealSecrets(sql: Sql, box: SecretBox): Promise<void> {
   while ((await sealSome(sql, box, like)) === RESEALED_MAX);
 }
 
-/** Reseals the secrets of one batch of webhooks. @returns the number of resealed webhooks */
+/**
+ * Reseals the secrets of one batch of webhooks.
+ * @returns the number of resealed webhooks
+ */
 async function sealSome(sql: Sql, box: SecretBox, like: string): Promise<number> {
   return sql.begin(async (tx) => {
     const rows = await tx<{ webhook_id: number; secret: string; previous_secret: string | null }[]>`

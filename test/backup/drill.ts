@@ -142,7 +142,10 @@ class Drill {
     return this.#shown.size;
   }
 
-  /** Runs a `spindle` command. @returns its output, whatever its exit status */
+  /**
+   * Runs a `spindle` command.
+   * @returns its output, whatever its exit status
+   */
   async command(...words: string[]): Promise<string> {
     const { PATH } = process.env;
     const options = { env: { PATH, ...this.env }, cwd: ROOT };

@@ -23,7 +23,10 @@ const COMMUNITY_SIZE = 10;
 const ANNOUNCED_WITHIN_MS = 60_000;
 const SPIN_WITHIN_MS = 10_000;
 
-/** Gives a game a communal progressive that fires often. @returns the spin counts of the tiers */
+/**
+ * Gives a game a communal progressive that fires often.
+ * @returns the spin counts of the tiers
+ */
 export async function addPot(
   { operator }: Api,
   gameId: number,

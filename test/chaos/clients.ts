@@ -97,8 +97,8 @@ export class Clients {
   }
 
   /**
-   * Sends one spin of each partner on connections of their own. @returns whether every spin was answered with
-   * 200
+   * Sends one spin of each partner on connections of their own.
+   * @returns whether every spin was answered with 200
    */
   async probe(random: Random, timeoutMs: number): Promise<boolean> {
     const answers = await Promise.all(
@@ -147,7 +147,8 @@ export class Clients {
   }
 
   /**
-   * Spins a game for a player and retries until the spin is dealt. @returns false if it was not dealt in time
+   * Spins a game for a player and retries until the spin is dealt.
+   * @returns false if it was not dealt in time
    */
   async spinOnce(target: Target, game: TargetGame, player: string, timeoutMs: number): Promise<boolean> {
     const requestId = `${this.#settings.prefix}-last-${++this.#requests}`;

@@ -88,7 +88,10 @@ async function cutOff(fault: ClusterFault, { isForced }: { readonly isForced: bo
   }
 }
 
-/** Moves every partner of a cell to another cell. @returns a function that moves them back */
+/**
+ * Moves every partner of a cell to another cell.
+ * @returns a function that moves them back
+ */
 async function movePartnersOff(
   { operator, random }: ClusterFault,
   cell: number,

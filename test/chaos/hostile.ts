@@ -60,7 +60,10 @@ function showAttack(name: string, { answers, connectionsOpened, cpuSeconds }: At
   );
 }
 
-/** Prints the measurements. @returns whether all of them are within their limits */
+/**
+ * Prints the measurements.
+ * @returns whether all of them are within their limits
+ */
 function judge(
   { quiet, partner, uploads, all }: Readonly<Record<'quiet' | 'partner' | 'uploads' | 'all', Phase>>,
   lone: readonly LoneOutcome[],
@@ -97,8 +100,8 @@ function judge(
 }
 
 /**
- * Returns the attacks that are measured together. @param floodingSpin spin request of a partner over its rate
- * limit
+ * Returns the attacks that are measured together.
+ * @param floodingSpin spin request of a partner over its rate limit
  */
 function ordersOf(port: number, floodingSpin: string): (readonly [name: string, order: AttackOrder])[] {
   const flooding = (request: string): AttackOrder => ({

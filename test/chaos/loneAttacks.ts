@@ -95,7 +95,10 @@ export async function endAttack(attacker: ChildProcess): Promise<AttackReport> {
   return (await report)[0] as AttackReport;
 }
 
-/** Measures spins without the attack and then under it. @param spins plays spins for some seconds */
+/**
+ * Measures spins without the attack and then under it.
+ * @param spins plays spins for some seconds
+ */
 export async function playAlone(
   attack: LoneAttack,
   attacker: ChildProcess,

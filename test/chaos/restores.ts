@@ -59,7 +59,11 @@ async function importLog(arena: Arena): Promise<void> {
   if (held.length > 0) await command(arena, 'log', 'import', '--from', join(arena.folder, LOG_COPY), '--yes');
 }
 
-/** Runs a `spindle` command. @returns its output. @throws if its exit status is not 0 */
+/**
+ * Runs a `spindle` command.
+ * @returns its output.
+ * @throws if its exit status is not 0
+ */
 async function command({ stores, folder }: Arena, ...words: readonly string[]): Promise<string> {
   const { stdout, stderr } = await promisify(execFile)(process.execPath, [cliOf(ROOT), ...words], {
     timeout: COMMAND_WITHIN_MS,

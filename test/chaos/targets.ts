@@ -49,7 +49,10 @@ async function newRaffle(api: Api, partnerId: number, name: string): Promise<Tar
   return { gameId, wagerUsd: RAFFLE.ticketPriceUsd, isRaffle: true };
 }
 
-/** Replaces raffles that a restore has suspended. @returns the ids of the suspended raffles */
+/**
+ * Replaces raffles that a restore has suspended.
+ * @returns the ids of the suspended raffles
+ */
 export async function replaceRaffles(
   api: Api,
   targets: readonly Target[],

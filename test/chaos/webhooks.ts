@@ -152,7 +152,10 @@ async function play(
   wire?.close();
 }
 
-/** Kills a process about every second until the end. @returns the number of kills by target */
+/**
+ * Kills a process about every second until the end.
+ * @returns the number of kills by target
+ */
 async function killing(stage: Stage, isOver: () => boolean): Promise<Record<string, number>> {
   const random = new Random(stage.options.seed, 'webhooks');
   const done: Record<string, number> = {};

@@ -70,7 +70,10 @@ export class Witnesses {
     this.policy = policy;
   }
 
-  /** Starts new witnesses without a stored checkpoint. @param log text of `/log/policy` with the log's key */
+  /**
+   * Starts new witnesses without a stored checkpoint.
+   * @param log text of `/log/policy` with the log's key
+   */
   static async start(folder: string, log: string): Promise<Witnesses> {
     const home = join(folder, `witnesses-${randomBytes(4).toString('hex')}`);
     await mkdir(home);

@@ -49,7 +49,8 @@ afterAll(async () => {
 });
 
 /**
- * Spins once, and returns the result with the reported attempts. @param mend called before the second attempt
+ * Spins once, and returns the result with the reported attempts.
+ * @param mend called before the second attempt
  */
 async function spun(
   playerId: string,

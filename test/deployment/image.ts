@@ -64,7 +64,8 @@ function buildah(...args: string[]): string {
 }
 
 /**
- * Builds the image. @returns its settings and the folder with its files, which exists until `undo` is called
+ * Builds the image.
+ * @returns its settings and the folder with its files, which exists until `undo` is called
  */
 function build(): { config: ImageConfig; root: string; undo: () => void } {
   mkdirSync(STORAGE, { recursive: true });
@@ -203,7 +204,10 @@ async function checkCommand({ container, printed }: Started): Promise<void> {
   check(true, '`spindle program check` finds the files of the build');
 }
 
-/** Creates a partner with a game and spins once. @returns the partner's client and the game */
+/**
+ * Creates a partner with a game and spins once.
+ * @returns the partner's client and the game
+ */
 async function firstSpin(): Promise<{ partner: PartnerClient; gameId: number }> {
   const operator = operatorClient(URL, OPERATOR_KEY);
   const own = { slug: 'image', name: 'Image', environment: 'sandbox' } as const;
@@ -229,8 +233,9 @@ async function firstSpin(): Promise<{ partner: PartnerClient; gameId: number }> 
 }
 
 /**
- * Spins for many players. @returns once enough spins are dealt: the spins, and a promise that resolves when
- * the last request is refused or cut off
+ * Spins for many players.
+ * @returns once enough spins are dealt: the spins, and a promise that resolves when the last request is
+ * refused or cut off
  */
 async function spinAway(
   partner: PartnerClient,

@@ -76,7 +76,10 @@ async function encryptPostgres(): Promise<void> {
   await until(async () => (await sql<{ ssl: string }[]>`SHOW ssl`)[0]!.ssl === 'on', 'Postgres has TLS');
 }
 
-/** Returns REDIS_URL with TLS. @param user `name:password` */
+/**
+ * Returns REDIS_URL with TLS.
+ * @param user `name:password`
+ */
 function secureRedis(user?: string, query = `cacert=${certificates.ca}`, port = tlsPort): string {
   const url = new URL(plain.redisUrl);
   return `rediss://${user ?? `:${url.password}`}@127.0.0.1:${port}${url.pathname}?${query}`;

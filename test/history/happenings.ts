@@ -19,7 +19,10 @@ const EVENTS = ['spin.large_win', 'settlement.report_ready', 'api_key.expiring']
 
 const dayBefore = (ms: number): string => new Date(ms - DAY_MS).toISOString().slice(0, 10);
 
-/** Starts a back end that accepts most events. @returns its URL */
+/**
+ * Starts a back end that accepts most events.
+ * @returns its URL
+ */
 async function receiver(cleanup: Cleanup): Promise<string> {
   let deliveries = 0;
   const server = createServer((request, response) => {

@@ -191,8 +191,8 @@ class Maker {
 }
 
 /**
- * Creates the portfolio with the APIs of the service. @param ownerKey the key that the service was started
- * with
+ * Creates the portfolio with the APIs of the service.
+ * @param ownerKey the key that the service was started with
  */
 export async function makePortfolio(base: string, ownerKey: string): Promise<Portfolio> {
   const owner = new Api(base, ownerKey);

@@ -232,8 +232,8 @@ const BONUS_BUDGET_USD = 100_000_000;
 const BONUS_LEFT_USD = 100;
 
 /**
- * Creates a slot game with a communal progressive that fires several times a second under load. @returns its
- * id
+ * Creates a slot game with a communal progressive that fires several times a second under load.
+ * @returns its id
  */
 export async function newBonusGame(api: Api, key: string): Promise<number> {
   const { operator } = api;

@@ -17,12 +17,18 @@ const fetchedFolder = (root: string): string =>
   join(root, '.cache', `prometheus-${process.platform}-${process.arch}`);
 const ADVICE = 'install prometheus 2.42 or later, with promtool, and have both on the PATH';
 
-/** Returns the installed programs, or undefined if there are none. @param root the project's folder */
+/**
+ * Returns the installed programs, or undefined if there are none.
+ * @param root the project's folder
+ */
 export async function findPrometheus(root: string): Promise<Programs | undefined> {
   return (await runnable('prometheus', 'promtool')) ?? (await inFolder(fetchedFolder(root)));
 }
 
-/** Returns the installed programs, or fetches them. @throws Error if they can't be fetched */
+/**
+ * Returns the installed programs, or fetches them.
+ * @throws Error if they can't be fetched
+ */
 export async function prometheus(root: string, progress: (line: string) => void): Promise<Programs> {
   const found = await findPrometheus(root);
   if (found !== undefined) return found;
@@ -52,7 +58,10 @@ async function runnable(prometheus: string, promtool: string): Promise<Programs 
   }
 }
 
-/** Runs promtool in a folder. @throws Error with the output of promtool if it finds a fault */
+/**
+ * Runs promtool in a folder.
+ * @throws Error with the output of promtool if it finds a fault
+ */
 export async function promtool(
   { promtool: file }: Programs,
   cwd: string,

@@ -43,7 +43,8 @@ export class ExpressionError extends Error {}
 
 /**
  * Checks an expression.
- * @returns the labels of the result, or undefined for a scalar. @throws ExpressionError
+ * @returns the labels of the result, or undefined for a scalar.
+ * @throws ExpressionError
  */
 export function check(expression: string, exposed: Exposed): ReadonlySet<string> | undefined {
   return new Checker(expression, exposed).result();

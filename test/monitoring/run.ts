@@ -199,7 +199,10 @@ async function main(cleanup: Cleanup): Promise<boolean> {
   );
 }
 
-/** Sends spins as fast as the service answers them. @returns spins a second */
+/**
+ * Sends spins as fast as the service answers them.
+ * @returns spins a second
+ */
 async function full(arena: Arena, key: string, gameId: number, spins: number): Promise<number> {
   let left = spins;
   const began = performance.now();
@@ -247,7 +250,10 @@ class Panels {
     this.withoutData = asked;
   }
 
-  /** Queries the expressions without data so far. @returns how many expressions have returned data by now */
+  /**
+   * Queries the expressions without data so far.
+   * @returns how many expressions have returned data by now
+   */
   async look(): Promise<number> {
     const looked = await Promise.all(
       this.withoutData.map(async (asked) => ({ asked, series: await this.#server.series(asked.expr) })),

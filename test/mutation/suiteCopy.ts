@@ -48,7 +48,10 @@ export class SuiteCopy {
     return rm(this.#root, { recursive: true, force: true });
   }
 
-  /** Puts faults into the sources and their build. @returns a function that removes them */
+  /**
+   * Puts faults into the sources and their build.
+   * @returns a function that removes them
+   */
   async plant(faults: readonly Fault[]): Promise<() => Promise<void>> {
     const before = new Map<string, Buffer>();
     const write = async (file: string, text: string): Promise<void> => {
@@ -69,8 +72,8 @@ export class SuiteCopy {
   }
 
   /**
-   * Runs tests with servers of their own. @throws if a test did not run, for example because its set-up
-   * failed
+   * Runs tests with servers of their own.
+   * @throws if a test did not run, for example because its set-up failed
    */
   async run(tests: readonly SuiteTest[]): Promise<TestResult[]> {
     const files = [...new Set(tests.map(({ file }) => file))];

@@ -77,21 +77,30 @@ export class Api {
     return (await bodyOf(this.partner(key).POST('/games', { body }))).gameConfigId;
   }
 
-  /** Creates a raffle without waiting for its tickets. @returns the id of the raffle */
+  /**
+   * Creates a raffle without waiting for its tickets.
+   * @returns the id of the raffle
+   */
   async addRaffle(partnerId: number, name: string, { prizes, ...terms }: RaffleTerms): Promise<number> {
     const body = { displayName: name, configName: configNameOf(name), ...terms, prizes: [...prizes] };
     const params = { path: { id: partnerId } };
     return (await bodyOf(this.operator.POST('/partners/{id}/raffles', { params, body }))).gameConfigId;
   }
 
-  /** Creates a slot game and waits until it can be played. @returns the id of the game */
+  /**
+   * Creates a slot game and waits until it can be played.
+   * @returns the id of the game
+   */
   async newGame(key: string, name: string, sheet: object): Promise<number> {
     const gameId = await this.addGame(key, await this.addSheet(key, sheet), name);
     await this.#isPlayable(gameId, name);
     return gameId;
   }
 
-  /** Creates a raffle and waits until it can be played. @returns the id of the raffle */
+  /**
+   * Creates a raffle and waits until it can be played.
+   * @returns the id of the raffle
+   */
   async newRaffle(partnerId: number, name: string, terms: RaffleTerms): Promise<number> {
     const gameId = await this.addRaffle(partnerId, name, terms);
     await this.#isPlayable(gameId, name);

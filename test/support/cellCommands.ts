@@ -29,6 +29,9 @@ export async function commandOnce<Request extends CellRequest, Reply>(
   return decode(reply, [whole]).replies[0]!;
 }
 
-/** Sends an adjustment in one call. @throws the errors of the script */
+/**
+ * Sends an adjustment in one call.
+ * @throws the errors of the script
+ */
 export const adjustOnce = (scripts: Scripts, request: Sent<AdjustRequest>): Promise<IntentReply> =>
   commandOnce(scripts, ADJUST, request);

@@ -25,9 +25,15 @@ export interface TestCluster {
    * three positions later.
    */
   readonly servers: readonly StoreServer[];
-  /** Sends a command to one server. @throws Error with the error reply of the server */
+  /**
+   * Sends a command to one server.
+   * @throws Error with the error reply of the server
+   */
   ask(server: StoreServer, ...words: (string | number)[]): Promise<string>;
-  /** Returns the first replica of a server. @throws Error if it has none */
+  /**
+   * Returns the first replica of a server.
+   * @throws Error if it has none
+   */
   replicaOf(server: StoreServer): Promise<StoreServer>;
   /** Whether the server claims to serve a hash slot. A server that is cut off may claim this wrongly. */
   serves(server: StoreServer, slot: number): Promise<boolean>;

@@ -20,8 +20,9 @@ export interface ImageConfig {
 export interface Container {
   readonly process: ChildProcess;
   /**
-   * Runs a program in the container, as `docker exec` does. @returns its standard output @throws Error if the
-   * program fails
+   * Runs a program in the container, as `docker exec` does.
+   * @returns its standard output
+   * @throws Error if the program fails
    */
   exec(...command: string[]): Promise<string>;
   /** The status of the container's first process, as Linux reports it: `Uid`, `CapEff`, `NoNewPrivs`, …. */

@@ -2,7 +2,10 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 
-/** Kills the watchdog shells of a process. @returns the number of killed shells */
+/**
+ * Kills the watchdog shells of a process.
+ * @returns the number of killed shells
+ */
 export async function killDeathWatches(pid: number): Promise<number> {
   const { stdout } = await promisify(execFile)('ps', ['-eo', 'pid=,ppid=,comm=']);
   const shells = stdout

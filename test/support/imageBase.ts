@@ -12,7 +12,8 @@ const NPM = 'npm@10.9.4';
 const CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt';
 
 /**
- * @param image for example `node:22.21.1-bookworm-slim` @param buildah runs buildah and returns its output
+ * @param image for example `node:22.21.1-bookworm-slim`
+ * @param buildah runs buildah and returns its output
  * @returns the name of the image
  */
 export function imageBase(image: string, buildah: (...args: string[]) => string): string {

@@ -142,7 +142,10 @@ function parse(bytes: Buffer, isHead: boolean): { answer: WireAnswer; length: nu
 export const spinRequest = (key: string, body: string | Uint8Array, more = ''): Buffer =>
   postRequest(SPIN_PATH, key, body, more);
 
-/** Returns the bytes of a request with a body. @param more additional header lines, each ending with CRLF */
+/**
+ * Returns the bytes of a request with a body.
+ * @param more additional header lines, each ending with CRLF
+ */
 export function postRequest(path: string, key: string, body: string | Uint8Array, more = ''): Buffer {
   const bytes = Buffer.from(body);
   return Buffer.concat([

@@ -9,7 +9,10 @@ import { ROOT } from './root.js';
 
 const SOURCE = join(ROOT, 'test', 'support', 'movedClock.c');
 
-/** Compiles the library that moves the clock of a program. @returns false if compiling fails */
+/**
+ * Compiles the library that moves the clock of a program.
+ * @returns false if compiling fails
+ */
 export function compileClock(file: string): boolean {
   const args = ['-shared', '-fPIC', '-O1', '-o', file, SOURCE, '-ldl'];
   return spawnSync('cc', args, { stdio: 'ignore' }).status === 0;

@@ -24,8 +24,8 @@ export const openedAt = (token: string) => ({
 });
 
 /**
- * Returns the key of the segment in which a cell binds a request id, by its hash. @throws Error if no segment
- * binds it
+ * Returns the key of the segment in which a cell binds a request id, by its hash.
+ * @throws Error if no segment binds it
  */
 export async function boundKey(redis: Redis, cell: number, hash: Buffer): Promise<string> {
   const segments = readSegments((await redis.hgetBuffer(cellKey(cell), 'segments'))!);

@@ -48,7 +48,10 @@ export const WAGER_USD = 0.25;
 const PLAY = '/api/play/blackjack';
 let tables = 0;
 
-/** Creates a blackjack table without waiting for its shoes. @returns the id of the table */
+/**
+ * Creates a blackjack table without waiting for its shoes.
+ * @returns the id of the table
+ */
 export async function registerTable(
   client: Client,
   partnerId: number,
@@ -66,7 +69,10 @@ export async function registerTable(
   return made.body.gameConfigId;
 }
 
-/** Creates a blackjack table and waits until it can be dealt from. @returns the id of the table */
+/**
+ * Creates a blackjack table and waits until it can be dealt from.
+ * @returns the id of the table
+ */
 export async function newTable(...table: Parameters<typeof registerTable>): Promise<number> {
   const [client] = table;
   const id = await registerTable(...table);
@@ -114,7 +120,10 @@ export const act = (
   seq: number,
 ): Promise<Answer<RoundAnswer>> => play(client, key, 'POST', '/action', { roundId, action, seq });
 
-/** Deals rounds to new players until a round matches a condition. @returns this round */
+/**
+ * Deals rounds to new players until a round matches a condition.
+ * @returns this round
+ */
 export async function dealUntil(
   client: Client,
   key: string,
@@ -158,8 +167,8 @@ export async function holeCard(
 }
 
 /**
- * Checks that the books are consistent and that an audit which replays the rounds finds no violation. @throws
- * AssertionError
+ * Checks that the books are consistent and that an audit which replays the rounds finds no violation.
+ * @throws AssertionError
  */
 export async function expectClean(
   { redisUrl, databaseUrl }: StoreUrls,

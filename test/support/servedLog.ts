@@ -70,7 +70,10 @@ export class ServedLog {
       );
   }
 
-  /** Appends an entry to the log. @param number the number in the label */
+  /**
+   * Appends an entry to the log.
+   * @param number the number in the label
+   */
   log(entry: PublicLogEntry, number = entry.number): Opened {
     const salt = Buffer.alloc(32, number + 1);
     const record = privateRecord(labelOf(labelKey, number), entryCommitment(salt, entryText(entry)));

@@ -104,8 +104,8 @@ export class ServerProcess {
   }
 
   /**
-   * Resolves once the server reports that it is ready. @throws Error if the server ends first or takes too
-   * long
+   * Resolves once the server reports that it is ready.
+   * @throws Error if the server ends first or takes too long
    */
   async ready(withinMs = READY_WITHIN_MS): Promise<this> {
     const isReady = (): boolean => {
@@ -121,7 +121,8 @@ export class ServerProcess {
   }
 
   /**
-   * Sends a signal and waits for the end of the process. @returns the exit code, or the name of the signal
+   * Sends a signal and waits for the end of the process.
+   * @returns the exit code, or the name of the signal
    */
   end(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | string> {
     this.child.kill(signal);

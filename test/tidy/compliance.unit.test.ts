@@ -10,8 +10,8 @@ import { ROOT } from '../support/root.js';
 const STATES = ['met', 'partial', 'open', 'partner', 'lab'];
 
 /**
- * Returns the faults in the table of a page. @param textOf returns the text of a test file, or undefined if
- * it does not exist
+ * Returns the faults in the table of a page.
+ * @param textOf returns the text of a test file, or undefined if it does not exist
  */
 function faults(page: string, textOf: (file: string) => string | undefined): string[] {
   const table = (page.split('\n| Clause |')[1] ?? '').split('\n## ')[0]!;

@@ -282,8 +282,8 @@ export class Metrics {
   }
 
   /**
-   * Counts a request. @param partnerId partner of the API key; undefined for a request without a partner's
-   * key
+   * Counts a request.
+   * @param partnerId partner of the API key; undefined for a request without a partner's key
    */
   request(
     operation: string,
@@ -302,7 +302,10 @@ export class Metrics {
     this.#batchSeconds.observe('spin', seconds);
   }
 
-  /** Counts a dealt spin. @param payoutMicros payout in micro-USD; undefined for a forced outcome */
+  /**
+   * Counts a dealt spin.
+   * @param payoutMicros payout in micro-USD; undefined for a forced outcome
+   */
   dealt(wagerMicros: number, payoutMicros: number | undefined): void {
     if (payoutMicros === undefined) {
       this.#forced++;

@@ -48,7 +48,8 @@ export class PartnerTraffic {
   #rankedAtMs = Number.NEGATIVE_INFINITY;
 
   /**
-   * Counts a request. @param partnerId id of an existing partner; the number of partners bounds the memory
+   * Counts a request.
+   * @param partnerId id of an existing partner; the number of partners bounds the memory
    */
   count(partnerId: number, isError: boolean): void {
     let count = this.#counts.get(partnerId);
@@ -68,7 +69,8 @@ export class PartnerTraffic {
   }
 
   /**
-   * Returns the samples of one measure (requests or errors). @param nowMs time of a monotonic clock, in ms
+   * Returns the samples of one measure (requests or errors).
+   * @param nowMs time of a monotonic clock, in ms
    */
   samples(of: keyof Totals, nowMs = performance.now()): Sample[] {
     if (this.#rankedAtMs === Number.NEGATIVE_INFINITY) this.#rank(nowMs);

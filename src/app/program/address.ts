@@ -8,7 +8,8 @@ import type { Config } from '../config.js';
 
 /**
  * Writes the address only if the service keeps stores or its key in DATA_DIR. The file is removed when the
- * service stops. @param port undefined if this process serves no API
+ * service stops.
+ * @param port undefined if this process serves no API
  */
 export async function noteAddress(
   { dataDir, HOST, REDIS_URL, DATABASE_URL, OPERATOR_API_KEY }: Config,

@@ -19,8 +19,8 @@ import { readOrCreateSecret, SetupError } from '../embedded/index.js';
 import { CELLS_BY_DEFAULT, SEEDS_KEY_FILE } from '../settings.js';
 
 /**
- * Stores the fixed settings of a new database, or reads those of an existing one. @throws SetupError if they
- * contradict the configuration
+ * Stores the fixed settings of a new database, or reads those of an existing one.
+ * @throws SetupError if they contradict the configuration
  */
 export async function installFixed(sql: Sql, config: Config): Promise<Installation> {
   const { CELLS: cells = CELLS_BY_DEFAULT, IDEMPOTENCY_TTL_S: idempotencyTtlSeconds } = config;

@@ -22,7 +22,10 @@ export interface KeyReplacementOptions {
   readonly seeds: SecretBox;
   /** Keys for webhook secrets, and for the log's signing key if it is in Postgres. */
   readonly secrets: SecretBox;
-  /** Reseals everything with the newest keys. @throws SetupError if a key is missing */
+  /**
+   * Reseals everything with the newest keys.
+   * @throws SetupError if a key is missing
+   */
   readonly sealAll: () => Promise<void>;
   readonly events: EventEmitter;
 }
@@ -46,8 +49,8 @@ export class KeyReplacement extends PeriodicService {
   }
 
   /**
-   * Records the keys and reseals everything. @throws SetupError if a key is missing that was used in this
-   * database or is used by a running process
+   * Records the keys and reseals everything.
+   * @throws SetupError if a key is missing that was used in this database or is used by a running process
    */
   override async start(): Promise<void> {
     const { seeds, secrets, sealAll } = this.#options;

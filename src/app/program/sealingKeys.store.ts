@@ -14,7 +14,10 @@ export interface OtherSealer extends SealingKeys {
   readonly name: string;
 }
 
-/** Records the keys of a process. @returns running processes that seal with other keys */
+/**
+ * Records the keys of a process.
+ * @returns running processes that seal with other keys
+ */
 export async function noteSealingKeys(
   sql: Sql,
   processId: string,

@@ -71,7 +71,10 @@ const isVolatile = ({ config, nodes, postgresDurability }: RoleParts, cell: numb
   (nodes.of(cell).durability.volatile.length > 0 && !config.allowVolatileRedis) ||
   (postgresDurability.volatile.length > 0 && !config.allowVolatilePostgres);
 
-/** Starts the front end. @returns the port of the API */
+/**
+ * Starts the front end.
+ * @returns the port of the API
+ */
 export async function startFrontEnd(parts: RoleParts): Promise<number> {
   const { config, log, events, nodes, catalog, metrics, installed, store } = parts;
   await watchDurability(parts);
@@ -216,7 +219,10 @@ function connectionsOf({ config, log }: RoleParts): Connections {
   });
 }
 
-/** Starts to listen. @throws SetupError if the port is not available or belongs to another service */
+/**
+ * Starts to listen.
+ * @throws SetupError if the port is not available or belongs to another service
+ */
 async function listen(server: HttpServer, tag: string, { config, log, services }: RoleParts): Promise<void> {
   if (server.kind === 'node' && config.HTTP_SERVER === undefined)
     log.warn(

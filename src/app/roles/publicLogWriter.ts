@@ -29,7 +29,10 @@ const newKey = (origin: string): string => signerKeyOf(signerOf(origin, 'log', r
 
 type Parts = Pick<RoleParts, 'config' | 'sql' | 'installed' | 'secretBox' | 'log'>;
 
-/** Parses signing keys. @throws SetupError if a key does not belong to this log */
+/**
+ * Parses signing keys.
+ * @throws SetupError if a key does not belong to this log
+ */
 function signersIn(texts: readonly string[], origin: string, from: string): Signer[] {
   return texts.map((text) => {
     try {
@@ -103,7 +106,10 @@ async function openLogKeys(parts: Parts): Promise<Signer[]> {
 /** Maximum number of witnesses in a policy. Each witness costs one request per second. */
 const WITNESSES_MAX = 32;
 
-/** Reads the file LOG_POLICY; undefined if not set. @throws SetupError that names the invalid line */
+/**
+ * Reads the file LOG_POLICY; undefined if not set.
+ * @throws SetupError that names the invalid line
+ */
 function readPolicy(path: string | undefined): Policy | undefined {
   if (path === undefined) return undefined;
   let policy: Policy;

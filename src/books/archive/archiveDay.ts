@@ -119,8 +119,8 @@ export async function archiveDay(sql: Sql, options: ArchiveOptions): Promise<Arc
 }
 
 /**
- * Returns the recorded manifest of the day, or undefined if the day has not been archived yet. @throws
- * DayRefused if the day can't be archived
+ * Returns the recorded manifest of the day, or undefined if the day has not been archived yet.
+ * @throws DayRefused if the day can't be archived
  */
 function checkArchivable(day: string, source: DaySource): Manifest | undefined {
   if (source.archived?.isDropped)

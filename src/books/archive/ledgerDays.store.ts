@@ -306,7 +306,10 @@ export interface ArchivedDay {
   readonly manifestHash: string;
 }
 
-/** Records that a day is archived. @returns false if it had already been recorded */
+/**
+ * Records that a day is archived.
+ * @returns false if it had already been recorded
+ */
 export async function recordArchive(sql: Sql, actor: string, archived: ArchivedDay): Promise<boolean> {
   const { day, entries, archiveBytes, manifest, manifestHash } = archived;
   return sql.begin(async (tx) => {
@@ -333,7 +336,10 @@ export class LedgerDays {
     this.#sql = sql;
   }
 
-  /** Returns all days up to the given day, oldest first. @param today UTC day, YYYY-MM-DD */
+  /**
+   * Returns all days up to the given day, oldest first.
+   * @param today UTC day, YYYY-MM-DD
+   */
   list(today = dayOf(Date.now())): Promise<LedgerDay[]> {
     return this.#sql.begin((tx) => ledgerDays(tx, today), 'READ ONLY');
   }

@@ -168,7 +168,10 @@ async function moveBoundary(tx: Transaction, day: string): Promise<void> {
     DELETE FROM rounds WHERE status <> 'OPEN' AND deal_id >= ${from} AND deal_id < ${to} AND entry_ids[cardinality(entry_ids)] < ${to}`;
 }
 
-/** Detaches the partition of a day. @throws Error if the ledger stayed locked for about two minutes */
+/**
+ * Detaches the partition of a day.
+ * @throws Error if the ledger stayed locked for about two minutes
+ */
 async function lockedOut(tx: Transaction, partition: unknown, day: string): Promise<string | undefined> {
   await boundLocks(tx, LOCK_MS);
   for (let attempt = 0; attempt < TRIES_MAX; attempt++) {

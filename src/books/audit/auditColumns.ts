@@ -43,7 +43,8 @@ const COMMUNAL_JOINS = `LEFT JOIN communal_events e ON e.event_id = l.entry_id
   LEFT JOIN communal_shares s ON s.entry_id = l.entry_id LEFT JOIN communal_shares t ON t.told_by = l.entry_id`;
 
 /**
- * Query for all rows of the ledger by entry id. @param hasPots whether any game has a communal progressive
+ * Query for all rows of the ledger by entry id.
+ * @param hasPots whether any game has a communal progressive
  */
 export const ledgerSql = (hasPots: boolean): string =>
   hasPots

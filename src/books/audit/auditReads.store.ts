@@ -190,7 +190,10 @@ export interface AuditReads {
   outcomes(places: readonly { gameId: number; fromIndex: number }[]): Promise<(Buffer | undefined)[]>;
 }
 
-/** Opens the reads of the audit. @param sql needs at least two connections */
+/**
+ * Opens the reads of the audit.
+ * @param sql needs at least two connections
+ */
 export function openAuditReads(sql: Sql): AuditReads {
   return {
     snapshot: (run) => inSnapshot(sql, run),

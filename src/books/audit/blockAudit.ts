@@ -36,8 +36,8 @@ export interface RedrawOptions {
 }
 
 /**
- * Audits all sealed blocks and pools. @param onBlocks called with the number of audited blocks after each
- * chunk
+ * Audits all sealed blocks and pools.
+ * @param onBlocks called with the number of audited blocks after each chunk
  */
 export async function auditSealed(
   { facts, blocks }: Snapshot,

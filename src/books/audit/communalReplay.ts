@@ -101,8 +101,8 @@ export class CommunalReplay {
   }
 
   /**
-   * Initializes a pot at the boundary, where the oldest kept day begins. @param fromId first entry id of the
-   * kept ledger
+   * Initializes a pot at the boundary, where the oldest kept day begins.
+   * @param fromId first entry id of the kept ledger
    */
   begin(at: BoundaryPot, fromId: bigint): void {
     const pot = this.#pot(at.gameId);
@@ -122,8 +122,9 @@ export class CommunalReplay {
   }
 
   /**
-   * Initializes the share notices of a player. @param waiting number of pending notices @param notifiedTo
-   * newest share already notified; 0 if none
+   * Initializes the share notices of a player.
+   * @param waiting number of pending notices
+   * @param notifiedTo newest share already notified; 0 if none
    */
   beginPlayer(partnerId: number, playerId: string, waiting: number, notifiedTo: bigint): void {
     const key = `${partnerId}:${playerId}`;

@@ -66,8 +66,8 @@ export class CommunalStoresAudit {
   }
 
   /**
-   * Collects the shares that follow the newest entry in a player's record in Redis. @returns false if the
-   * record can't be parsed
+   * Collects the shares that follow the newest entry in a player's record in Redis.
+   * @returns false if the record can't be parsed
    */
   player(cell: number, partnerId: number, playerId: string, record: Buffer): boolean {
     if (record.length <= FLAGS_AT) return true;

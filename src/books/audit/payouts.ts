@@ -20,7 +20,10 @@ interface Exact {
   readonly scale: number;
 }
 
-/** Parses a decimal number. @throws RangeError if the text is not a decimal number */
+/**
+ * Parses a decimal number.
+ * @throws RangeError if the text is not a decimal number
+ */
 function exactOf(text: string): Exact {
   const [mantissa = '', exponentText = '0', ...rest] = text.toLowerCase().split('e');
   const [whole = '', fraction = '', ...more] = mantissa.split('.');

@@ -41,7 +41,10 @@ const noPause = async (): Promise<void> => {};
 
 type Reads = Snapshot['log'];
 
-/** Audits the public log. @returns the audit log anchors in its records, oldest first */
+/**
+ * Audits the public log.
+ * @returns the audit log anchors in its records, oldest first
+ */
 export async function auditPublicLog(
   { log: reads }: Snapshot,
   findings: Findings,

@@ -49,8 +49,9 @@ export class RefundReplay {
   }
 
   /**
-   * Records a spin if it is a ticket of a voided raffle. @param high upper 32 bits of the entry id @param low
-   * lower 32 bits of the entry id
+   * Records a spin if it is a ticket of a voided raffle.
+   * @param high upper 32 bits of the entry id
+   * @param low lower 32 bits of the entry id
    */
   ticket(row: CopyRow, high: number, low: number, playerId: string, price: number): void {
     if (this.#voided.size === 0) return;
@@ -94,8 +95,8 @@ export class RefundReplay {
   }
 
   /**
-   * Reports tickets without a refund and raffles with a wrong status. @param nextOf returns the index after
-   * the last ticket of a raffle in the ledger
+   * Reports tickets without a refund and raffles with a wrong status.
+   * @param nextOf returns the index after the last ticket of a raffle in the ledger
    */
   finish(nextOf: (gameId: number) => number): void {
     const findings = this.#findings;

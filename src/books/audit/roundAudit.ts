@@ -128,8 +128,8 @@ function judge(row: CopyRow, table: AuditedTable | undefined): Problem | undefin
 }
 
 /**
- * Computes the ledger entries that a round must have. @throws Error if a move is illegal or follows the end
- * of the round
+ * Computes the ledger entries that a round must have.
+ * @throws Error if a move is illegal or follows the end of the round
  */
 function entriesOf(
   { rules, wagerMicros }: AuditedTable,

@@ -215,8 +215,9 @@ export function adjustmentHash(playerId: string, amountMicros: number): [number,
 }
 
 /**
- * Returns the cell of a partner at the time of an entry. @param high upper 32 bits of the entry id @param low
- * lower 32 bits of the entry id
+ * Returns the cell of a partner at the time of an entry.
+ * @param high upper 32 bits of the entry id
+ * @param low lower 32 bits of the entry id
  */
 export function cellOfPartnerAt(
   { formerCells, partnerCells }: Pick<Facts, 'formerCells' | 'partnerCells'>,

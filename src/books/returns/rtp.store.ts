@@ -266,7 +266,10 @@ export class Rtp {
     return { reviews, total: safe(count!.total) };
   }
 
-  /** Adds a note to an open or closed review. @returns undefined if there is no such review */
+  /**
+   * Adds a note to an open or closed review.
+   * @returns undefined if there is no such review
+   */
   async addNote(reviewId: number, actor: string, text: string): Promise<RtpReview | undefined> {
     return this.#sql.begin(async (tx) => {
       const row = await lockedReview(tx, reviewId);
@@ -283,8 +286,8 @@ export class Rtp {
   }
 
   /**
-   * Closes a review permanently. @returns undefined if there is no such review; `closed` if it was already
-   * closed
+   * Closes a review permanently.
+   * @returns undefined if there is no such review; `closed` if it was already closed
    */
   async close(
     reviewId: number,

@@ -19,7 +19,10 @@ export class RtpJudging {
     this.#store = store;
   }
 
-  /** Judges every due day. @throws Error if Postgres does not answer; judgements made before are kept */
+  /**
+   * Judges every due day.
+   * @throws Error if Postgres does not answer; judgements made before are kept
+   */
   async run(now: () => Date, isStopped: () => boolean): Promise<void> {
     while (!isStopped()) {
       const judged = await this.#store.rtp.judgeNext((ids) => this.#momentsOf(ids), now());

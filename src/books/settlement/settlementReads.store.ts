@@ -69,8 +69,8 @@ export interface SettlementSnapshot {
 }
 
 /**
- * Runs a function with a read-only snapshot of settlement data. @param partnerId limits the snapshot to one
- * partner; undefined means all partners
+ * Runs a function with a read-only snapshot of settlement data.
+ * @param partnerId limits the snapshot to one partner; undefined means all partners
  */
 export async function withSettlementSnapshot<T>(
   sql: Sql,
@@ -169,8 +169,8 @@ async function ledgerSums(
 }
 
 /**
- * Returns the sums of a dropped day from the totals of its archive. @param partnerId limits the sums to one
- * partner; undefined means all partners
+ * Returns the sums of a dropped day from the totals of its archive.
+ * @param partnerId limits the sums to one partner; undefined means all partners
  */
 export const archivedSums = (totals: readonly EntryTotal[], partnerId?: number): Map<number, LedgerSums> =>
   sumsOf(

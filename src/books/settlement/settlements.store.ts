@@ -76,7 +76,10 @@ export const IS_ANSWERED = raw(`EXISTS (SELECT 1 FROM settlement_reports n
   WHERE n.partner_id = r.partner_id AND n.report_date = r.report_date AND n.revision > r.revision
     AND (n.ends_dispute OR n.status = 'ACKNOWLEDGED'))`);
 
-/** Finds a settlement report. @param revision revision number; undefined means the newest */
+/**
+ * Finds a settlement report.
+ * @param revision revision number; undefined means the newest
+ */
 async function findReport(
   sql: Sql | Transaction,
   partnerId: number,

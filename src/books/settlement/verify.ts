@@ -58,7 +58,8 @@ export interface VerifyOptions {
 }
 
 /**
- * Verifies settlement reports. @param partnerId limits the check to one partner; undefined means all partners
+ * Verifies settlement reports.
+ * @param partnerId limits the check to one partner; undefined means all partners
  */
 export async function verifySettlements(
   sql: Sql,

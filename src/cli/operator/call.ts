@@ -40,8 +40,8 @@ export interface Call {
    */
   print<Body>(body: Body, plain: (body: Body) => string): void;
   /**
-   * Asks for confirmation of an action that can't be undone (confirm.ts). @param consequence effect of the
-   * command, as a sentence
+   * Asks for confirmation of an action that can't be undone (confirm.ts).
+   * @param consequence effect of the command, as a sentence
    */
   confirm(consequence: string): Promise<void>;
 }
@@ -137,7 +137,10 @@ export const withWatch = (command: Command): Command =>
       .preset(String(WATCH_SECONDS)),
   );
 
-/** Adds the options of a paged list to a command. @param many plural noun of the list's items */
+/**
+ * Adds the options of a paged list to a command.
+ * @param many plural noun of the list's items
+ */
 export const withPages = (command: Command, many: string): Command =>
   command
     .addOption(new Option('--page <N>', 'number of the page, from 1').argParser(wholeNumber).default(1))
@@ -175,7 +178,10 @@ export function pageLine(
 /** Prints a line for people to standard error. */
 export const note = (line: string): void => void process.stderr.write(`${line}\n`);
 
-/** Reads a file. @throws UsageError if the file can't be read */
+/**
+ * Reads a file.
+ * @throws UsageError if the file can't be read
+ */
 export function bytesOf(file: string): Buffer {
   try {
     return readFileSync(file);

@@ -14,7 +14,10 @@ const MOVES_AT_ONCE = 4;
 type Move = Schemas['PartnerMove'];
 type Reason = Pick<Schemas['MoveBody'], 'reason'>;
 
-/** Moves a partner and waits. @throws Error if the move was abandoned; SpindleError if it was refused */
+/**
+ * Moves a partner and waits.
+ * @throws Error if the move was abandoned; SpindleError if it was refused
+ */
 export async function moveAndWait(
   client: OperatorClient,
   id: number,
@@ -89,7 +92,9 @@ class Targets {
 
   /**
    * Runs a move to the cell with the fewest partners. Partners on their way to a cell count as partners of
-   * that cell. @param move receives the target cell @throws Error if no cell accepts partners
+   * that cell.
+   * @param move receives the target cell
+   * @throws Error if no cell accepts partners
    */
   async with<T>(move: (cell: number) => Promise<T>): Promise<T> {
     const { cells } = await bodyOf(this.#client.GET('/cells'));

@@ -17,8 +17,8 @@ export const isRegisteredByPartner = (gameType: string): boolean =>
   Object.hasOwn(KINDS_OF_GAMES, gameType) && kindOfGame(gameType as GameType).registeredBy === 'partner';
 
 /**
- * Returns whether a spin is answered only after the ledger has committed it. @param kind undefined if the
- * game is unknown
+ * Returns whether a spin is answered only after the ledger has committed it.
+ * @param kind undefined if the game is unknown
  */
 export const waitsForLedger = (kind: KindOfGame | undefined, ack: 'redis' | 'replica' | 'ledger'): boolean =>
   ack === 'ledger' || kind?.acknowledgement === 'after-ledger-commit';

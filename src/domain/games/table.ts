@@ -53,7 +53,10 @@ function dealPayouts({ rules, wagerMicros }: TableTerms): number[] {
   return [0, 0, wagerMicros, natural];
 }
 
-/** Returns the {@link DEAL_CODES} value of a shoe. @param shoe cards in dealing order */
+/**
+ * Returns the {@link DEAL_CODES} value of a shoe.
+ * @param shoe cards in dealing order
+ */
 export function dealCode(rules: BlackjackRules, shoe: ArrayLike<number>): number {
   const round = new PlayedRound(rules, shoe);
   // A wager of 10 is divisible under every rule, and each code has a different payout for it.

@@ -56,7 +56,10 @@ export function outcomeLeaves(
   return hashes;
 }
 
-/** Computes the hashes of the leaves of shoes. @param commitments commitments of the shoes, 32 bytes each */
+/**
+ * Computes the hashes of the leaves of shoes.
+ * @param commitments commitments of the shoes, 32 bytes each
+ */
 export function shoeLeaves(gameId: number, fromIndex: number, commitments: readonly Buffer[]): Hashes {
   const hashes = newHashes(commitments.length);
   for (const [i, commitment] of commitments.entries()) {

@@ -20,8 +20,8 @@ export const checkpointText = ({ origin, size, root }: Checkpoint): string =>
   `${origin}\n${size}\n${root.toString('base64')}\n`;
 
 /**
- * Parses a checkpoint. Lines after the third are ignored, because each log may define them. @throws NoteError
- * if the text is not a checkpoint
+ * Parses a checkpoint. Lines after the third are ignored, because each log may define them.
+ * @throws NoteError if the text is not a checkpoint
  */
 export function parseCheckpoint(text: string): Checkpoint {
   const [origin = '', decimal = '', encoded = ''] = text.split('\n');
@@ -44,8 +44,8 @@ export const tlogProofText = ({ index, path, checkpoint }: TlogProof): string =>
   `${[PROOF_HEAD, `index ${index}`, ...path.map((hash) => hash.toString('base64'))].join('\n')}\n\n${checkpoint}`;
 
 /**
- * Parses the hashes of a path. @returns undefined if a line is not the base64 of a hash, or there are more
- * lines than a tree has levels
+ * Parses the hashes of a path.
+ * @returns undefined if a line is not the base64 of a hash, or there are more lines than a tree has levels
  */
 function hashesOf(lines: readonly string[]): Buffer[] | undefined {
   const hashes = lines.map(fromBase64);

@@ -37,8 +37,9 @@ export function outcomeLeafData(place: Place, code: number, nonce: Buffer): Buff
 }
 
 /**
- * Encodes the leaf of a shoe. @param commitment commitment of the shoe, 32 bytes; no nonce is needed, because
- * the shoe's seed hides the cards
+ * Encodes the leaf of a shoe.
+ * @param commitment commitment of the shoe, 32 bytes; no nonce is needed, because the shoe's seed hides the
+ * cards
  */
 export const shoeLeafData = (place: Place, commitment: Buffer): Buffer =>
   Buffer.concat([headOf(SHOE, place), commitment]);

@@ -62,7 +62,11 @@ const keyIdOf = (name: string, typed: Buffer): string =>
 const privateKeyOf = (seed: Buffer): KeyObject =>
   createPrivateKey({ key: Buffer.concat([PKCS8, seed]), format: 'der', type: 'pkcs8' });
 
-/** Creates a signer. @param seed 32 bytes @throws NoteError if the name is not valid */
+/**
+ * Creates a signer.
+ * @param seed 32 bytes
+ * @throws NoteError if the name is not valid
+ */
 export function signerOf(name: string, algorithm: Algorithm, seed: Buffer): Signer {
   if (!NAME.test(name)) throw new NoteError(`«${name}» is not a valid name of a key`);
   const publicKey = createPublicKey(privateKeyOf(seed))
@@ -96,8 +100,8 @@ function parseKey(text: string): { name: string; keyId: string; algorithm: Algor
 }
 
 /**
- * Parses a verifier key. @throws NoteError if the text is not a vkey of type 0x01 or 0x04, or its id does not
- * match its key
+ * Parses a verifier key.
+ * @throws NoteError if the text is not a vkey of type 0x01 or 0x04, or its id does not match its key
  */
 export function parseVkey(text: string): Verifier {
   const { name, keyId, algorithm, key } = parseKey(text);
@@ -108,8 +112,9 @@ export function parseVkey(text: string): Verifier {
 }
 
 /**
- * Parses a signer key. @throws NoteError if the text is not a signer key, or its id does not match; the
- * message contains nothing of the key
+ * Parses a signer key.
+ * @throws NoteError if the text is not a signer key, or its id does not match; the message contains nothing
+ * of the key
  */
 export function parseSignerKey(text: string): Signer {
   if (!text.startsWith(SIGNER_START)) throw new NoteError(`A signer key must begin with ${SIGNER_START}`);
@@ -143,7 +148,10 @@ export function parseLines(text: string): SignatureLine[] {
   return lines.map(parseLine);
 }
 
-/** Parses a note without verifying it. @throws NoteError if the text is not a note */
+/**
+ * Parses a note without verifying it.
+ * @throws NoteError if the text is not a note
+ */
 export function parseNote(note: string): Note {
   if (note.length > NOTE_MAX || hasControls(note))
     throw new NoteError('The note is too long or is not plain text');
@@ -199,8 +207,8 @@ export const isSignedBy = (text: string, line: SignatureLine, key: Verifier): bo
   isOf(line, key) && isSigned(text, line, key);
 
 /**
- * Returns when a witness signed, as Unix time in seconds. @param line line of a witness with a verified
- * signature
+ * Returns when a witness signed, as Unix time in seconds.
+ * @param line line of a witness with a verified signature
  */
 export const cosignedAt = ({ signature }: SignatureLine): number => Number(signature.readBigUInt64BE());
 

@@ -28,7 +28,10 @@ interface PolicyLog extends Verifier {
 }
 
 class PolicyError extends Error {
-  /** Creates the error. @param line line number in the policy file from 1; 0 means the whole file */
+  /**
+   * Creates the error.
+   * @param line line number in the policy file from 1; 0 means the whole file
+   */
   constructor(line: number, message: string) {
     super(line === 0 ? `The policy ${message}` : `Line ${line} of the policy ${message}`);
   }
@@ -41,7 +44,10 @@ export class Policy {
   #quorum: string | undefined;
   readonly #rules: string[] = [];
 
-  /** Parses a policy. @throws PolicyError with the number of the faulty line */
+  /**
+   * Parses a policy.
+   * @throws PolicyError with the number of the faulty line
+   */
   constructor(text: string) {
     const lines = text.split('\n');
     if (lines.length > LINES_MAX) throw new PolicyError(0, `has more than ${LINES_MAX} lines`);

@@ -23,7 +23,10 @@ export function tilePath({ level, index, width }: TilePlace): string {
   return `tile/${level}/${spelled}${width < TILE_WIDTH ? `.p/${width}` : ''}`;
 }
 
-/** Parses a tile path. @returns undefined if the path is not the canonical path of a tile */
+/**
+ * Parses a tile path.
+ * @returns undefined if the path is not the canonical path of a tile
+ */
 export function parseTilePath(path: string): TilePlace | undefined {
   const parts =
     /^tile\/(entries|[0-9]{1,2})\/((?:x[0-9]{3}\/){0,5}[0-9]{3})(?:\.p\/([1-9][0-9]{0,2}))?$/.exec(path);
@@ -69,8 +72,8 @@ export function tileOf(level: number, index: number, width: number, read: ReadHa
 }
 
 /**
- * Returns the tile from which the hash of a complete subtree is computed. @param size size of the log, which
- * determines the width
+ * Returns the tile from which the hash of a complete subtree is computed.
+ * @param size size of the log, which determines the width
  */
 export function tileWith(level: number, index: number, size: number): TilePlace & { level: number } {
   const tileLevel = Math.floor(level / TILE_HEIGHT);
@@ -102,7 +105,10 @@ export function tilesRead(
   return [...places.values()];
 }
 
-/** Computes the hash of a subtree from its tile. @throws RangeError if the tile is too short */
+/**
+ * Computes the hash of a subtree from its tile.
+ * @throws RangeError if the tile is too short
+ */
 export function hashInTile(tile: Buffer, level: number, index: number): Buffer {
   const count = 2 ** (level % TILE_HEIGHT);
   const from = ((index * count) % TILE_WIDTH) * HASH_BYTES;
@@ -119,7 +125,10 @@ export function hashInTile(tile: Buffer, level: number, index: number): Buffer {
   return hashes[0]!;
 }
 
-/** Encodes records as a bundle. @throws RangeError if a record has more than 65,535 bytes */
+/**
+ * Encodes records as a bundle.
+ * @throws RangeError if a record has more than 65,535 bytes
+ */
 export function bundleOf(records: readonly Buffer[]): Buffer {
   return Buffer.concat(
     records.flatMap((record) => {
@@ -130,7 +139,10 @@ export function bundleOf(records: readonly Buffer[]): Buffer {
   );
 }
 
-/** Splits a bundle into records. @returns undefined if the bundle is truncated within a record */
+/**
+ * Splits a bundle into records.
+ * @returns undefined if the bundle is truncated within a record
+ */
 export function recordsOf(bundle: Buffer): Buffer[] | undefined {
   const records: Buffer[] = [];
   for (let at = 0; at < bundle.length; ) {

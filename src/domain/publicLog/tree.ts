@@ -60,8 +60,8 @@ function rangeHash(range: Range, read: ReadHash): Buffer {
 export const rootOf = (size: number, read: ReadHash): Buffer => rangeHash([0, size], read);
 
 /**
- * Returns the ranges whose hashes prove the inclusion of a leaf, the leaf's sibling first. @throws RangeError
- * if there is no such leaf
+ * Returns the ranges whose hashes prove the inclusion of a leaf, the leaf's sibling first.
+ * @throws RangeError if there is no such leaf
  */
 function inclusionRanges(index: number, size: number): Range[] {
   if (!(index >= 0 && index < size)) throw new RangeError(`A tree of ${size} leaves has no leaf ${index}`);
@@ -110,7 +110,10 @@ export const inclusionPath = (index: number, size: number, read: ReadHash): Buff
 export const consistencyPath = (old: number, size: number, read: ReadHash): Buffer[] =>
   consistencyRanges(old, size).map((range) => rangeHash(range, read));
 
-/** Computes the root from a leaf and its path. @returns undefined if the path has the wrong length */
+/**
+ * Computes the root from a leaf and its path.
+ * @returns undefined if the path has the wrong length
+ */
 export function rootByInclusion(
   index: number,
   size: number,
@@ -166,7 +169,10 @@ export class MemoryTree {
     return this.#levels[0]?.length ?? 0;
   }
 
-  /** Appends a leaf. @param leaf hash of the leaf */
+  /**
+   * Appends a leaf.
+   * @param leaf hash of the leaf
+   */
   append(leaf: Buffer): void {
     let hash = leaf;
     for (let level = 0; ; level++) {
@@ -178,7 +184,10 @@ export class MemoryTree {
     }
   }
 
-  /** Returns the hash of a subtree. @throws RangeError if the subtree is not complete */
+  /**
+   * Returns the hash of a subtree.
+   * @throws RangeError if the subtree is not complete
+   */
   readonly read: ReadHash = (level, index) => {
     const hash = this.#levels[level]?.[index];
     if (hash === undefined) throw new RangeError(`The subtree ${index} of level ${level} is not complete`);

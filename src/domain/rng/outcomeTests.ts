@@ -30,8 +30,8 @@ interface Classes {
 export type BlockDigest = (packed: Uint8Array) => number;
 
 /**
- * Lists the tests for a PAR sheet. @param digest hash function, which the caller must supply because the
- * domain code has none
+ * Lists the tests for a PAR sheet.
+ * @param digest hash function, which the caller must supply because the domain code has none
  */
 export function outcomeTests(
   sheet: ParSheet,
@@ -151,8 +151,8 @@ const noWinRuns = (isWin: Uint8Array, share: number): OutcomeTest => ({
 });
 
 /**
- * Test that no block repeats, which would mean that a seed was used twice. @param same probability that two
- * outcomes are equal
+ * Test that no block repeats, which would mean that a seed was used twice.
+ * @param same probability that two outcomes are equal
  */
 const repeatedBlocks = (same: number, digest: BlockDigest): OutcomeTest => ({
   name: 'repeated blocks',

@@ -67,7 +67,10 @@ export function incompleteGamma(a: number, x: number): { p: number; q: number } 
 
 const nonZero = (value: number): number => (Math.abs(value) < TINY ? TINY : value);
 
-/** Returns the p-value of a chi-square distributed sum. @param freedom degrees of freedom, 1 or more */
+/**
+ * Returns the p-value of a chi-square distributed sum.
+ * @param freedom degrees of freedom, 1 or more
+ */
 export function chiSquareP(statistic: number, freedom: number): number {
   const { p, q } = incompleteGamma(freedom / 2, statistic / 2);
   return Math.min(1, 2 * Math.min(p, q));

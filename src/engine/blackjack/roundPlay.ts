@@ -121,8 +121,9 @@ export class RoundPlay {
   }
 
   /**
-   * Deals a round. @param clearedAt version of the request-id filters for which a look-up in the ledger did
-   * not find the requestId
+   * Deals a round.
+   * @param clearedAt version of the request-id filters for which a look-up in the ledger did not find the
+   * requestId
    */
   async deal(order: DealOrder, clearedAt?: number): Promise<Dealt> {
     const { store, shoes } = this.#options;

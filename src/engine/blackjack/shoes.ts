@@ -29,8 +29,8 @@ export class Shoes {
   }
 
   /**
-   * Returns the seed of a shoe. It is secret until the shoe's round has ended. @throws Error where no block
-   * has the shoe
+   * Returns the seed of a shoe. It is secret until the shoe's round has ended.
+   * @throws Error where no block has the shoe
    */
   async seedOf(gameId: number, shoeIndex: number): Promise<Buffer> {
     const { fromIndex, seeds } = await this.#blockOf(gameId, shoeIndex);

@@ -42,7 +42,10 @@ export interface BlockMaker {
   readonly reserve: Reserve | undefined;
   /** Returns whether another block of the game must be made now. */
   isLow(queue: QueueState): boolean;
-  /** Makes the next block, which begins at `fromIndex`. @param pace dealing rate as in {@link QueueState} */
+  /**
+   * Makes the next block, which begins at `fromIndex`.
+   * @param pace dealing rate as in {@link QueueState}
+   */
   make(fromIndex: number, pace: number): Promise<MadeBlock>;
   /** Called once all leased blocks are loaded, so that the game can be dealt from. */
   loaded(): Promise<void>;

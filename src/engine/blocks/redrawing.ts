@@ -15,7 +15,10 @@ const WAITING_MAX = 64;
 export class Redrawing {
   readonly #thread: Piscina;
 
-  /** Creates the thread pool. @param filename program of the thread (workers/redraw.js) */
+  /**
+   * Creates the thread pool.
+   * @param filename program of the thread (workers/redraw.js)
+   */
   constructor(filename: string) {
     this.#thread = new Piscina({
       filename,
@@ -26,7 +29,10 @@ export class Redrawing {
     });
   }
 
-  /** Draws packed outcomes again. @returns undefined if too many requests are waiting */
+  /**
+   * Draws packed outcomes again.
+   * @returns undefined if too many requests are waiting
+   */
   async draw(task: { sheet: ParSheet; seed: Uint8Array; count: number }): Promise<Buffer | undefined> {
     if (this.#thread.queueSize >= WAITING_MAX) return undefined;
     return Buffer.from((await this.#thread.run(task)) as Uint8Array);

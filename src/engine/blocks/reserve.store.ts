@@ -26,7 +26,10 @@ export async function reserveFell(
   });
 }
 
-/** Records that a game's reserve is complete. @throws FencedError where the cell has another owner. */
+/**
+ * Records that a game's reserve is complete.
+ * @throws FencedError where the cell has another owner.
+ */
 export async function reserveIsBack(sql: Sql, lease: CellLease, gameId: number): Promise<void> {
   // When a worker takes over a cell, nearly every game is already recorded as complete. This check avoids the
   // lock of the cell's row, which each flush needs.

@@ -87,8 +87,8 @@ export class Rotations {
   }
 
   /**
-   * Records that the sealed, undealt outcomes of a slot game are to be voided. @throws Error if there is no
-   * such game
+   * Records that the sealed, undealt outcomes of a slot game are to be voided.
+   * @throws Error if there is no such game
    */
   record(actor: string, gameId: number, reason: string): Promise<RotationOnRecord> {
     return this.#sql.begin(async (tx) => {

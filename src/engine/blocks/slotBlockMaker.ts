@@ -65,7 +65,10 @@ export class SheetCache {
     this.#sql = sql;
   }
 
-  /** Returns a PAR sheet. @throws Error if the database has no such sheet */
+  /**
+   * Returns a PAR sheet.
+   * @throws Error if the database has no such sheet
+   */
   get(sheetId: number): Promise<ParSheet> {
     let sheet = this.#sheets.get(sheetId);
     if (sheet === undefined) {

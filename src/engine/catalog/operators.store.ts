@@ -107,8 +107,8 @@ export class Operators {
   }
 
   /**
-   * Replaces an operator's key and ends its sessions. @returns undefined if there is no such operator or it
-   * is revoked
+   * Replaces an operator's key and ends its sessions.
+   * @returns undefined if there is no such operator or it is revoked
    */
   async rotateKey(
     actor: string,
@@ -161,8 +161,8 @@ export class Operators {
   }
 
   /**
-   * Begins a session and deletes expired ones. A session ends no later than its key. @returns the time when
-   * the session ends
+   * Begins a session and deletes expired ones. A session ends no later than its key.
+   * @returns the time when the session ends
    */
   async beginSession(
     actor: string,

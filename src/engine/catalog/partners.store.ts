@@ -254,7 +254,10 @@ export class Partners {
 export const WATERMARK = raw(`greatest(c.cursor_id, (SELECT max(m.until_id) FROM partner_moves m
   WHERE m.partner_id = p.partner_id AND m.switched_at IS NOT NULL))`);
 
-/** Reads the watermark of a partner's ledger. @throws Error if there is no such partner */
+/**
+ * Reads the watermark of a partner's ledger.
+ * @throws Error if there is no such partner
+ */
 export async function ledgerWatermark(sql: Sql, partnerId: number): Promise<LedgerWatermark> {
   const [row] = await sql<{ cell: number; token: string; to_id: bigint; time_ms: number }[]>`
     SELECT cell, ${TOKEN} AS token, ${WATERMARK} AS to_id, (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS time_ms FROM partners p JOIN cells c USING (cell)

@@ -67,7 +67,10 @@ export class Staleness extends PeriodicService {
   #looking: Promise<void> | undefined;
   #endFollowing: (() => void) | undefined;
 
-  /** Creates the detector. @param readWithinMs maximum time for reading a change, in milliseconds */
+  /**
+   * Creates the detector.
+   * @param readWithinMs maximum time for reading a change, in milliseconds
+   */
   constructor(
     catalog: Pick<Catalog, 'newestChange' | 'newestRestriction' | 'knownAtMs' | 'refresh'>,
     nodes: RedisNodes,

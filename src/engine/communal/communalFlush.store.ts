@@ -68,8 +68,8 @@ export interface CommunalFlush {
 export class PotError extends Error {}
 
 /**
- * Writes the data of communal progressives in a flush. @throws PotError; a unique violation if an event or
- * share is committed already
+ * Writes the data of communal progressives in a flush.
+ * @throws PotError; a unique violation if an event or share is committed already
  */
 export async function bookCommunal(tx: Transaction, booking: CommunalFlush): Promise<void> {
   const { changes, events, shares, notified, days } = booking;
@@ -151,8 +151,8 @@ function isOfSpinsOnly(
 }
 
 /**
- * Applies changes from spins only. @returns false if the committed state is not where the changes begin;
- * nothing is written in that case
+ * Applies changes from spins only.
+ * @returns false if the committed state is not where the changes begin; nothing is written in that case
  */
 async function bookSpins(tx: Transaction, gameId: number, changes: readonly PotChange[]): Promise<boolean> {
   const first = changes[0]!;
@@ -164,7 +164,10 @@ async function bookSpins(tx: Transaction, gameId: number, changes: readonly PotC
   return rows.length === 1;
 }
 
-/** Applies changes of any cause. @throws PotError if a change does not begin at the committed state */
+/**
+ * Applies changes of any cause.
+ * @throws PotError if a change does not begin at the committed state
+ */
 async function bookChanges(
   tx: Transaction,
   gameId: number,

@@ -31,7 +31,10 @@ export class CommunalNotes {
     return this.#isEmpty ? undefined : this.#booking;
   }
 
-  /** Collects the note at an offset of a batch. @throws RangeError if the note's type is unknown */
+  /**
+   * Collects the note at an offset of a batch.
+   * @throws RangeError if the note's type is unknown
+   */
   note(batch: Buffer, at: number, payloadAt: number, end: number): void {
     this.#isEmpty = false;
     const note = readNote(batch.subarray(payloadAt, end));

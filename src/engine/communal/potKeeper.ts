@@ -77,8 +77,9 @@ export class PotKeeper {
   }
 
   /**
-   * Puts recorded rules into force in Redis. @returns `refused` if the rules never come into force; `unknown`
-   * if they may have come or may yet come into force
+   * Puts recorded rules into force in Redis.
+   * @returns `refused` if the rules never come into force; `unknown` if they may have come or may yet come
+   * into force
    */
   async #putInForce(
     request: Omit<CommunalSetRequest, 'intentId' | 'waitsForLedger' | 'deadline'>,
@@ -98,7 +99,10 @@ export class PotKeeper {
     }
   }
 
-  /** Changes the budget of a pot. @throws errors of Postgres, if nothing was done yet */
+  /**
+   * Changes the budget of a pot.
+   * @throws errors of Postgres, if nothing was done yet
+   */
   async fund(actor: string, partnerId: number, wanted: Funding): Promise<Funded> {
     const { store, cells, waitsForLedger } = this.#options;
     const funded = await this.#intents.carryOut<FundingIntent, Done, Refusal>({

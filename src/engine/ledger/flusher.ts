@@ -100,7 +100,10 @@ export class Flusher implements Service {
   /** Error message of the newest flush. Undefined if that flush succeeded. */
   #problem: string | undefined;
 
-  /** Creates the flusher. @param openReader opens the reader for the outboxes of a node */
+  /**
+   * Creates the flusher.
+   * @param openReader opens the reader for the outboxes of a node
+   */
   constructor(
     sql: Sql,
     nodes: RedisNodes,
@@ -402,7 +405,10 @@ export class Flusher implements Service {
     this.#options.events.emit('CellAbandoned', { cell });
   }
 
-  /** Reports a failed flush. @param cell cell whose flush failed; undefined if the whole round failed */
+  /**
+   * Reports a failed flush.
+   * @param cell cell whose flush failed; undefined if the whole round failed
+   */
   #report(error: unknown, cell?: number): void {
     this.#problem = error instanceof Error ? error.message : String(error);
     this.#options.events.emit('TaskFailed', {

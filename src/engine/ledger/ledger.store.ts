@@ -182,8 +182,8 @@ async function addGameDays(
 }
 
 /**
- * Adds totals to their tables and closes raffles that are sold out. @returns the ids of the games that are
- * raffles
+ * Adds totals to their tables and closes raffles that are sold out.
+ * @returns the ids of the games that are raffles
  */
 async function addTotals(tx: Transaction, totals: FlushTotals): Promise<ReadonlySet<number>> {
   const { games, sandbox, openings, adjustments, progress, rotations } = totals;

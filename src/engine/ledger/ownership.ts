@@ -219,8 +219,8 @@ export class Ownership extends PeriodicService {
     this.#options.events.emit('TaskFailed', { task: 'cell lease renewal', error });
 
   /**
-   * Releases the cells that have changed in Redis. @param obstacles undefined if this process could write no
-   * cell when the leases were renewed
+   * Releases the cells that have changed in Redis.
+   * @param obstacles undefined if this process could write no cell when the leases were renewed
    */
   async #look(obstacles: Obstacles | undefined): Promise<void> {
     const ready = [...this.#held.values()].filter(({ isReady }) => isReady);

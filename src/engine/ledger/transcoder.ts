@@ -324,8 +324,10 @@ export class Transcoder {
   }
 
   /**
-   * Collects the request id of a record. @param idAt offset after the partner's number @param requestAt start
-   * of the request id @param end end of the request id
+   * Collects the request id of a record.
+   * @param idAt offset after the partner's number
+   * @param requestAt start of the request id
+   * @param end end of the request id
    */
   #requestId(batch: Buffer, at: number, idAt: number, requestAt: number, end: number): void {
     const id = at + OUTBOX.id;

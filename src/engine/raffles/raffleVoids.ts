@@ -160,7 +160,8 @@ export class RaffleVoids extends OwnedWork {
   }
 
   /**
-   * Refunds a ticket. @returns why the refund may not be done; undefined if it is done or can never be done
+   * Refunds a ticket.
+   * @returns why the refund may not be done; undefined if it is done or can never be done
    */
   async #refund(raffle: VoidedRaffle, ticket: CommittedTicket): Promise<string | undefined> {
     const { sql, adjuster, spinIds, events, onFailpoint } = this.#options;

@@ -53,7 +53,10 @@ export class ProcessRegistry extends PeriodicService {
     this.#facts = { processId: randomUUID(), version, roles, host: hostname(), formats: FORMATS };
   }
 
-  /** Registers the process. @throws FormatError if this build can't read the written format */
+  /**
+   * Registers the process.
+   * @throws FormatError if this build can't read the written format
+   */
   override async start(): Promise<void> {
     this.#format = await this.#register();
     if (this.#options.isAlone && this.#format < FORMATS.newest) {

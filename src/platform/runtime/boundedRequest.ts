@@ -14,8 +14,9 @@ export class AnswerTooLargeError extends Error {
 }
 
 /**
- * Creates a connector that limits the received bytes. @param bytesMax maximum number of bytes that the server
- * may send over a connection after the handshake, including TLS records
+ * Creates a connector that limits the received bytes.
+ * @param bytesMax maximum number of bytes that the server may send over a connection after the handshake,
+ * including TLS records
  */
 export function boundedConnector(
   options: buildConnector.BuildOptions,

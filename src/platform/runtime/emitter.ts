@@ -5,8 +5,8 @@ export class Emitter<Events> {
   readonly #onHandlerError: (error: unknown, event: keyof Events) => void;
 
   /**
-   * Creates an emitter. @param onHandlerError called when a handler throws; the other handlers are still
-   * called
+   * Creates an emitter.
+   * @param onHandlerError called when a handler throws; the other handlers are still called
    */
   constructor(onHandlerError: (error: unknown, event: keyof Events) => void) {
     this.#onHandlerError = onHandlerError;

@@ -20,7 +20,8 @@ export interface Service {
   /** Time after which a stop of the service is abandoned, in ms. The default is {@link STOP_TIMEOUT_MS}. */
   readonly stopTimeoutMs?: number;
   /**
-   * Starts the service and resolves once it runs. It is called only once. @throws if the service can't run
+   * Starts the service and resolves once it runs. It is called only once.
+   * @throws if the service can't run
    */
   start(): Promise<void>;
   /** Stops the service, or cleans up after a failed start, and resolves once this is done. */

@@ -48,7 +48,8 @@ export class ServiceGroup implements Service {
   }
 
   /**
-   * Starts the services in order. @throws the error of a failed start, after the started services are stopped
+   * Starts the services in order.
+   * @throws the error of a failed start, after the started services are stopped
    */
   async start(): Promise<void> {
     for (const service of this.#planned.splice(0)) await this.add(service);

@@ -41,7 +41,10 @@ async function hasLogCopy(folder: string | undefined): Promise<boolean> {
   return note !== undefined && checkpointOf(note.toString('utf8')) !== undefined;
 }
 
-/** Parses a checkpoint. @returns undefined if the text is not a checkpoint */
+/**
+ * Parses a checkpoint.
+ * @returns undefined if the text is not a checkpoint
+ */
 export function checkpointOf(note: string): Checkpoint | undefined {
   try {
     return parseCheckpoint(parseNote(note).text);

@@ -23,7 +23,10 @@ export const APPENDED_AT_ONCE = 1024;
 const TILE_LEVELS = 6;
 const KEY_BYTES = 32;
 
-/** Encodes the record of an entry. @param opening must have a label key */
+/**
+ * Encodes the record of an entry.
+ * @param opening must have a label key
+ */
 function recordOf(opening: Opening, salt: Buffer): Buffer {
   const commitment = entryCommitment(salt, openedText(opening));
   return privateRecord(labelOf(opening.labelKey, opening.number), commitment);
@@ -55,7 +58,10 @@ export async function appendWaiting(
   throw new Error(`The public log changed during each of ${APPENDS_MAX} attempts to append`);
 }
 
-/** Tries one append. @returns undefined if the log has changed meanwhile and nothing was appended */
+/**
+ * Tries one append.
+ * @returns undefined if the log has changed meanwhile and nothing was appended
+ */
 async function tryAppend(
   sql: Sql,
   vkeys: readonly string[] | undefined,
@@ -199,7 +205,10 @@ interface Appended {
   readonly firstEntry: number;
 }
 
-/** Writes an append unless the log has changed. @returns whether it was written */
+/**
+ * Writes an append unless the log has changed.
+ * @returns whether it was written
+ */
 async function writeAppended(sql: Sql, before: LogState, appended: Appended): Promise<boolean> {
   const { size, root, tiles, made, notices, entries, firstEntry } = appended;
   const hexOf = (buffers: readonly Buffer[]): string =>

@@ -127,7 +127,8 @@ export class LogCopies extends PeriodicService {
   }
 
   /**
-   * Writes the next published checkpoint and its tiles to the folder. @returns whether the folder is complete
+   * Writes the next published checkpoint and its tiles to the folder.
+   * @returns whether the folder is complete
    */
   async #copy(folder: string, published: Published): Promise<boolean> {
     const { sql } = this.#options;
@@ -156,8 +157,8 @@ export class LogCopies extends PeriodicService {
   }
 
   /**
-   * Returns the number of records of this log in the folder. @throws Error if the folder is not a copy of
-   * this log
+   * Returns the number of records of this log in the folder.
+   * @throws Error if the folder is not a copy of this log
    */
   async #sizeIn(folder: string, origin: string): Promise<number> {
     const note = (await readIfThere(join(folder, 'checkpoint')))?.toString('utf8');

@@ -65,7 +65,10 @@ export async function gameLabels(sql: Sql): Promise<GameLabels> {
   );
 }
 
-/** Stops dealing until the current log is imported or replaced. @throws Error if the log is not halted */
+/**
+ * Stops dealing until the current log is imported or replaced.
+ * @throws Error if the log is not halted
+ */
 export async function holdLog(sql: Sql, logId: number): Promise<void> {
   const held = await sql`
     UPDATE logs SET is_held = true WHERE log_id = ${logId} AND halt IS NOT NULL RETURNING 1`;
@@ -156,7 +159,8 @@ async function noteForgotten(
 
 /**
  * Declares, for each game, the entry numbers whose openings are lost. An entry that is logged before the
- * game's next block does this. Can be repeated. @returns number of lost entries
+ * game's next block does this. Can be repeated.
+ * @returns number of lost entries
  */
 export async function declareLost(sql: Sql): Promise<number> {
   const rows = await sql<{ numbers: bigint }[]>`
@@ -171,8 +175,8 @@ export async function declareLost(sql: Sql): Promise<number> {
 }
 
 /**
- * Ends the halt of a complete log, so that appending and dealing continue. @param note newest known note of
- * the log, which is published
+ * Ends the halt of a complete log, so that appending and dealing continue.
+ * @param note newest known note of the log, which is published
  */
 export async function endHalt(
   sql: Sql,

@@ -20,7 +20,10 @@ import { type LogState, logProgress, pruneCheckpoints, storeCheckpoint } from '.
 
 export interface PublicLogOptions {
   readonly sql: Sql;
-  /** Returns this process's keys for a log, newest first. @throws Error if it has none */
+  /**
+   * Returns this process's keys for a log, newest first.
+   * @throws Error if it has none
+   */
   readonly signersOf: (log: LogState) => Promise<readonly Signer[]>;
   /** Maximum delay between the first waiting entry and its append, in ms. */
   readonly batchMs: number;

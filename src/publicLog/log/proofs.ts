@@ -76,7 +76,10 @@ export class Proofs {
     };
   }
 
-  /** Returns a leaf's path in hexadecimal. @throws Error if the path does not lead to the block's root */
+  /**
+   * Returns a leaf's path in hexadecimal.
+   * @throws Error if the path does not lead to the block's root
+   */
   #shown({ opening }: LoggedEntry, index: number, data: Buffer, path: Buffer[]): string[] {
     const { tree, fromIndex, toIndex } = opening;
     const root = rootByInclusion(index - fromIndex, toIndex - fromIndex, leafHash(data), path);
@@ -87,7 +90,8 @@ export class Proofs {
 
   /**
    * Proves that a checkpoint includes a log entry. By default the newest published checkpoint of the entry's
-   * log is used. @throws Error if that log has no published checkpoint
+   * log is used.
+   * @throws Error if that log has no published checkpoint
    */
   async entry(logged: LoggedEntry, covering?: Covering): Promise<EntryProof> {
     const { opening, logIndex, salt } = logged;

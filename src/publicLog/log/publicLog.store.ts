@@ -98,7 +98,10 @@ export async function sealSigner(sql: Sql, box: SecretBox): Promise<void> {
   });
 }
 
-/** Begins the log unless another worker has begun it. @param genesis first record of the log */
+/**
+ * Begins the log unless another worker has begun it.
+ * @param genesis first record of the log
+ */
 export async function beginLog(
   sql: Sql,
   log: Pick<LogState, 'origin' | 'vkeys' | 'signer'>,
@@ -251,8 +254,8 @@ export async function pruneCheckpoints(sql: Sql): Promise<void> {
 }
 
 /**
- * Stores a signed note before it leaves the process. A second call can only publish it. @throws HaltedError
- * if the log is halted
+ * Stores a signed note before it leaves the process. A second call can only publish it.
+ * @throws HaltedError if the log is halted
  */
 export async function storeCheckpoint(
   sql: Sql,

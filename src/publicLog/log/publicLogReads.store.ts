@@ -94,8 +94,8 @@ export async function readTiles(
 }
 
 /**
- * Returns the newest published checkpoint. @param logId limits the search to one log; undefined means the
- * newest log with a published checkpoint
+ * Returns the newest published checkpoint.
+ * @param logId limits the search to one log; undefined means the newest log with a published checkpoint
  */
 async function newestOf(sql: Sql, logId?: number): Promise<Published | undefined> {
   const [row] = await sql<
@@ -158,8 +158,8 @@ export class PublicLogReads {
   }
 
   /**
-   * Returns the stored bytes of a tile, which may extend beyond the published tree. @param level tile level,
-   * or -1 for a bundle of records
+   * Returns the stored bytes of a tile, which may extend beyond the published tree.
+   * @param level tile level, or -1 for a bundle of records
    */
   async tile(logId: number, level: number, index: number): Promise<Buffer | undefined> {
     const [row] = await this.#sql<{ bytes: Buffer }[]>`
@@ -231,8 +231,8 @@ export class PublicLogReads {
   }
 
   /**
-   * Returns the data that proves a leaf of a block: its own group of leaves and the last group. @param place
-   * position of the leaf in the block, from 0
+   * Returns the data that proves a leaf of a block: its own group of leaves and the last group.
+   * @param place position of the leaf in the block, from 0
    */
   async blockPart(opening: Opening, place: number): Promise<BlockPart> {
     const { gameId, fromIndex, toIndex, type } = opening;

@@ -34,8 +34,8 @@ export interface WitnessAge {
 }
 
 /**
- * Records the current witnesses and the published policy. @param rules text of the policy; null if there is
- * none
+ * Records the current witnesses and the published policy.
+ * @param rules text of the policy; null if there is none
  */
 export async function noteWitnesses(sql: Sql, vkeys: readonly string[], rules: string | null): Promise<void> {
   await sql.begin(async (tx) => {
@@ -148,7 +148,10 @@ export async function beginRound(
   };
 }
 
-/** Ends a round. @param nextMs minimum time until the next round, in ms */
+/**
+ * Ends a round.
+ * @param nextMs minimum time until the next round, in ms
+ */
 export async function endRound(sql: Sql, holder: string, nextMs: number): Promise<void> {
   await sql`
     UPDATE log_rounds SET until = now() + ${nextMs} * interval '1 millisecond' WHERE holder = ${holder} AND until > now()`;

@@ -72,7 +72,10 @@ export class LogReader {
     this.#get = /^https?:\/\//.test(prefix) ? overHttp(prefix) : (path) => readIfThere(join(prefix, path));
   }
 
-  /** Returns the newest checkpoint. @throws LogError if it is not a checkpoint of a known log */
+  /**
+   * Returns the newest checkpoint.
+   * @throws LogError if it is not a checkpoint of a known log
+   */
   async checkpoint(logs: readonly Verifier[]): Promise<SeenCheckpoint> {
     const bytes = await this.#get('checkpoint', NOTE_MAX);
     if (bytes === undefined) throw new LogError('checkpoint: the log has not published one yet');
@@ -107,7 +110,10 @@ export class LogReader {
     return found.subarray(0, width * HASH_BYTES);
   }
 
-  /** Returns the records from one position up to another. @throws LogError */
+  /**
+   * Returns the records from one position up to another.
+   * @throws LogError
+   */
   async records(from: number, to: number, size: number): Promise<Buffer[]> {
     const records: Buffer[] = [];
     for (let index = Math.floor(from / TILE_WIDTH); index * TILE_WIDTH < to; index++) {

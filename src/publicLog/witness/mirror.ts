@@ -41,8 +41,8 @@ export class Mirror {
   }
 
   /**
-   * Fetches missing files. Existing full tiles are kept, so that an interrupted mirror run continues. @throws
-   * LogError
+   * Fetches missing files. Existing full tiles are kept, so that an interrupted mirror run continues.
+   * @throws LogError
    */
   async follow({ text, checkpoint }: SeenCheckpoint): Promise<void> {
     const note = (await readIfThere(join(this.#folder, 'checkpoint')))?.toString('utf8');

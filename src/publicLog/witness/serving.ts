@@ -18,7 +18,10 @@ interface Answer {
   readonly type?: string;
 }
 
-/** Reads a request body. @returns undefined if it is too long */
+/**
+ * Reads a request body.
+ * @returns undefined if it is too long
+ */
 async function bodyOf(request: IncomingMessage): Promise<string | undefined> {
   const parts: Buffer[] = [];
   let length = 0;
@@ -93,8 +96,9 @@ async function answerTo(options: ServingOptions, request: IncomingMessage): Prom
 }
 
 /**
- * Starts the witness server. @param options `port` 0 selects a free port @throws Error if it can't listen on
- * the port
+ * Starts the witness server.
+ * @param options `port` 0 selects a free port
+ * @throws Error if it can't listen on the port
  */
 export async function serveWitness(options: ServingOptions): Promise<WitnessServer> {
   const server: Server = createServer((request: IncomingMessage, response: ServerResponse) => {

@@ -66,7 +66,10 @@ export class WitnessState {
     return (await this.#evidence(origin)).length > 0;
   }
 
-  /** Stores two contradicting checkpoints, unless many are stored already. @returns the evidence folder */
+  /**
+   * Stores two contradicting checkpoints, unless many are stored already.
+   * @returns the evidence folder
+   */
   async keepEvidence(origin: string, seen: string, shown: string): Promise<string> {
     const folder = join(this.#folder, 'evidence');
     if ((await this.#evidence(origin)).length >= EVIDENCE_MAX) return folder;

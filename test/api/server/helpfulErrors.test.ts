@@ -81,8 +81,8 @@ describe('the idempotency key of a spin', () => {
 });
 
 /**
- * Finds every route of all APIs that accepts a requestId. @returns the name of each operation with its method
- * and path
+ * Finds every route of all APIs that accepts a requestId.
+ * @returns the name of each operation with its method and path
  */
 async function repeatable(): Promise<Map<string, string>> {
   const found = new Map<string, string>();

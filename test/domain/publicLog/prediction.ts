@@ -190,8 +190,8 @@ export interface Findings {
 const bitOf = (bytes: Buffer, bit: number): number => (bytes[bit >> 3]! >> (bit & 7)) & 1;
 
 /**
- * Searches all public data for anything that predicts outcomes. @param classes the class of each code, from
- * {@link classesOf}
+ * Searches all public data for anything that predicts outcomes.
+ * @param classes the class of each code, from {@link classesOf}
  */
 export function predictionsOf(blocks: readonly Logged[], classes: Uint8Array): Findings {
   const found: { name: string; p: number }[] = [

@@ -61,7 +61,10 @@ const balanceOf = async (playerId: string): Promise<number> =>
 const rowsOf = async (round: RoundAnswer): Promise<{ kind: number }[]> =>
   sql`SELECT kind FROM ledger WHERE game_id = ${round.gameId} AND outcome_index = ${round.shoe.index} AND kind IN (6, 7, 8)
       ORDER BY entry_id`;
-/** Deals rounds to new players until a deal is refused. @returns the refusal */
+/**
+ * Deals rounds to new players until a deal is refused.
+ * @returns the refusal
+ */
 async function dealAll(table: number): Promise<Answer<RoundAnswer>> {
   for (let from = 0; from < 20_000; from += 64) {
     const asked = Array.from({ length: 64 }, (_, i) => deal(service, partner.key, table, `all-${from + i}`));

@@ -18,7 +18,10 @@ export const NEXT_FORMAT = FORMATS.newest + 1;
 export const PLANTS = ['dropped-column', 'early-format', 'shorter-message'] as const;
 export type Plant = (typeof PLANTS)[number];
 
-/** Clones this repository at a commit and builds it. @returns the folder */
+/**
+ * Clones this repository at a commit and builds it.
+ * @returns the folder
+ */
 export async function buildOf(
   ref: string,
   folder: string,

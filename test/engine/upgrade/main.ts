@@ -260,7 +260,10 @@ async function playRound({ older, newer, fleet, traffic }: Scene, round: number)
   );
 }
 
-/** Finishes the upgrade, so that the older build is refused afterwards. @returns the faults */
+/**
+ * Finishes the upgrade, so that the older build is refused afterwards.
+ * @returns the faults
+ */
 async function finish({ older, newer, stores, settings, fleet }: Scene): Promise<string[]> {
   const faults: string[] = [];
   for (const member of fleet.members) await fleet.replace(member, newer);

@@ -82,7 +82,10 @@ interface Failed {
   readonly log: string;
 }
 
-/** Plays one sequence with a new partner. @returns the failure, or undefined */
+/**
+ * Plays one sequence with a new partner.
+ * @returns the failure, or undefined
+ */
 async function play(
   world: World,
   { setting, commands }: Sequence,
@@ -195,7 +198,8 @@ export interface RunOptions {
 }
 
 /**
- * Runs sequences. @throws EverythingFailure with the seed and the shrunk sequence on the first failure.
+ * Runs sequences.
+ * @throws EverythingFailure with the seed and the shrunk sequence on the first failure.
  * @returns the number of sequences that were played
  */
 export async function runEverything(world: World, options: RunOptions): Promise<number> {

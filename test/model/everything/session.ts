@@ -146,7 +146,8 @@ export class Session {
   }
 
   /**
-   * Waits for an effect that the contract promises within some time. @throws Difference if it does not appear
+   * Waits for an effect that the contract promises within some time.
+   * @throws Difference if it does not appear
    */
   async awaited(what: string, differs: () => Promise<string | undefined>): Promise<void> {
     let last: string | undefined;

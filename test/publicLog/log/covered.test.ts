@@ -150,8 +150,8 @@ async function play({ play: one }: Kind, gameId: number, count: number): Promise
 }
 
 /**
- * Starts a worker that kills itself at a step, and then another worker. @param slotId the game whose blocks
- * bring the worker to the step
+ * Starts a worker that kills itself at a step, and then another worker.
+ * @param slotId the game whose blocks bring the worker to the step
  */
 async function killAt(step: string, slotId: number) {
   const doomed = await spawnService(environment(stores, { ROLES: 'worker', FAILPOINT: step })).catch(

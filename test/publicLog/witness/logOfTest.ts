@@ -21,7 +21,10 @@ export class TestLog {
     this.signer = signerOf(origin, 'log', Buffer.alloc(32, seed));
   }
 
-  /** Appends records up to a size. @param text the text of each new record */
+  /**
+   * Appends records up to a size.
+   * @param text the text of each new record
+   */
   grow(size: number, text = 'record'): this {
     while (this.tree.size < size) {
       const record = Buffer.from(`${text} ${this.tree.size}`);
