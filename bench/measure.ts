@@ -182,7 +182,6 @@ export function treeBytes(pid: number): TreeBytes {
 
 export const wholeBytes = ({ own, shared }: TreeBytes): number => own + shared;
 
-/** Describes in words the machine on which the numbers are measured. */
 export function describeMachine(): string {
   const model =
     /^model name\s*:\s*(.+)$/m.exec(readFileSync('/proc/cpuinfo', 'utf8'))?.[1] ?? cpus()[0]?.model;

@@ -63,7 +63,6 @@ export function judge(
   return { what, isMet: rise <= allowed, text };
 }
 
-/** Returns the means of the complete buckets. */
 function bucketMeans(samples: Samples['samples'], fromSeconds: number, bucketSeconds: number): number[] {
   const lastSeconds = samples.at(-1)?.[0] ?? 0;
   const count = Math.floor((lastSeconds - fromSeconds) / bucketSeconds);

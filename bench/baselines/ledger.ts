@@ -79,7 +79,6 @@ const escaped = (text: string): string =>
     ? text.replace(/[\\\t\n\r]/g, (c) => ({ '\\': '\\\\', '\t': '\\t', '\n': '\\n' })[c] ?? '\\r')
     : text;
 
-/** Returns the next stream id after the given id. */
 function idAfter(id: string): string {
   const [ms, seq] = id.split('-');
   return `${ms}-${Number(seq) + 1}`;

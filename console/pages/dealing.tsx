@@ -72,7 +72,6 @@ function ForAll({ state, onChanged }: { readonly state: State; readonly onChange
   );
 }
 
-/** Switches the dealing for one partner on or off. */
 export function PartnerSwitch({
   partner: { partnerId, name, dealing },
   onChanged,

@@ -130,7 +130,6 @@ async function openClient(options: { url?: string; keyFile?: string }): Promise<
   return operatorClient(address, key, { readsAgain: true });
 }
 
-/** Reads the version from package.json in the project root. */
 const version = (): string => JSON.parse(readFileSync(join(PROJECT_ROOT, 'package.json'), 'utf8')).version;
 
 const pathOf = (command: Command): string =>

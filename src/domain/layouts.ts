@@ -69,7 +69,6 @@ export const SEGMENTS = layout({
   first: u32,
 });
 
-/** A single entry id. */
 export const ENTRY_ID = layout({ id });
 
 // Games --------------------------------------------------------------------------------------------------
@@ -379,7 +378,6 @@ export const NOTE_TYPE = { state: 1, event: 2, notified: 3 } as const;
 export const NOTE_CAUSE = { spins: 1, rules: 2, funding: 3 } as const;
 export const NOTE_STATUS = { PAID: 1, SKIPPED_BUDGET: 2 } as const;
 
-/** Limits of communal progressives. */
 export const COMMUNAL_LIMITS = {
   SPLIT_WHOLE,
   TIER_AMOUNT_MAX: TIER_AMOUNT_MAX_MICROS,

@@ -178,7 +178,6 @@ export function rtpBands(
   return { band95: of(Q95), band99: of(Q99) };
 }
 
-/** Rounds a number half up to the given number of decimals. */
 export function halfUp(value: number, decimals: number): number {
   const rounded = Math.round(value * 10 ** decimals) / 10 ** decimals;
   // Replaces −0 by 0.

@@ -47,7 +47,6 @@ export class SecretBox {
     return this.#newest;
   }
 
-  /** Returns whether the box can open texts that were sealed with a key. */
   opens(keyId: string): boolean {
     return this.#keys.has(keyId);
   }

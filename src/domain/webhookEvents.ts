@@ -2,7 +2,6 @@
 import { Type } from '#typebox';
 import { choice, nullable, SandboxMark, timestamp, usd } from './schema.js';
 
-/** Types of events that a webhook can subscribe to. */
 export const EVENT_TYPES = [
   'spin.large_win',
   'settlement.report_ready',

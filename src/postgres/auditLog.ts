@@ -56,7 +56,6 @@ const json = (value: unknown): string | null =>
     ? null
     : JSON.stringify(value, (_, member) => (typeof member === 'bigint' ? String(member) : member));
 
-/** Writes an audit entry in the transaction of the change that it records. */
 export async function writeAuditEntry(tx: Transaction, entry: NewAuditEntry): Promise<void> {
   await tx`
     INSERT INTO audit_log (actor, action, subject, before, after)

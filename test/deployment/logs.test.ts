@@ -52,7 +52,6 @@ const lines = (): Line[] =>
 const operator = <T = Record<string, unknown>>(method: string, path: string, body?: unknown) =>
   service.client.request<T>(method, `/api/operator/v1${path}`, { key: OPERATOR_KEY, body });
 const spin = (body: object, key = partner.key) => service.client.spin(key, body);
-/** Waits for the log line about an answer and returns it. */
 async function lineOf(answer: Answer, msg: string): Promise<Line> {
   const id = answer.headers.get('x-request-id')!;
   let found: Line | undefined;

@@ -92,7 +92,6 @@ export interface SpinRecord {
   during?: { readonly sentAt: number; readonly receivedAt: number };
 }
 
-/** One ledger row that a state expects. */
 export interface ExpectedRow {
   readonly playerId: string;
   readonly gameId: number;

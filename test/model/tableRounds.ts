@@ -39,7 +39,6 @@ export interface TableRound {
   readonly text: string;
   /** Moves for the reference implementation, including the moves of a timeout. */
   readonly moves: string[];
-  /** Number of actions of the player. */
   actions: number;
   newest: { readonly action: string; readonly text: string } | undefined;
   ended: 'close' | 'timeout' | 'void' | undefined;

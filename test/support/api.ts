@@ -41,7 +41,6 @@ export class Api {
     this.operator = operatorClient(base, operatorKey);
   }
 
-  /** Returns a client of the partner API with a partner's key. */
   partner(key: string): PartnerClient {
     return partnerClient(this.#base, key);
   }

@@ -37,7 +37,6 @@ export function environment(stores: StoreUrls, more: NodeJS.ProcessEnv = {}) {
   };
 }
 
-/** Starts the service in this process. */
 export async function startService(
   stores: StoreUrls,
   more: NodeJS.ProcessEnv = {},

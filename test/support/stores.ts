@@ -23,7 +23,6 @@ import { until } from './wait.js';
 const CACHE = join(ROOT, '.cache');
 const AOF_FOLDER = 'appendonlydir';
 
-/** URLs of two stores. */
 export interface StoreUrls {
   readonly redisUrl: string;
   readonly databaseUrl: string;

@@ -160,7 +160,6 @@ describe('the event spin.large_win', () => {
         .slice(0, 5)
         .concat('requestId' in partner.received[0]!.event.data ? ['requestId'] : []),
     );
-    // An event has the same id for every receiver.
     const idsOf = (to: Receiver) => to.received.map(({ event }) => event.id).sort();
     expect(idsOf(second)).toEqual(idsOf(partner));
     expect(new Set(idsOf(partner)).size).toBe(expected.length);
@@ -312,7 +311,6 @@ describe('the event block.low_reserve', () => {
 });
 
 describe('the event api_key.expiring', () => {
-  /** Issues a key that expires after a number of days. */
   async function keyFor(partner: TestPartner, days: number): Promise<{ keyId: number; expiresMs: number }> {
     const expiresAt = new Date(Date.now() + days * DAY_MS).toISOString();
     const issued = await client.operator<{ keyId: number }>('POST', `/partners/${partner.partnerId}/keys`, {

@@ -52,7 +52,6 @@ const COMMON: Readonly<Record<Scope, readonly ErrorEntry[]>> = {
   ],
 };
 
-/** Returns every error that an endpoint can return. */
 export function errorsOf(endpoint: Endpoint): ErrorEntry[] {
   const errors = new Set<ErrorEntry>([...COMMON[endpoint.scope], ...endpoint.errors, endpoint.failure]);
   if (endpoint.scope !== 'operator') {

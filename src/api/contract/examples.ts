@@ -1,6 +1,5 @@
 /** Examples that several operations share. */
 
-/** Example of a winning spin on a slot game. */
 export const SLOT_SPIN = {
   spinId: '04f965c9ca0a730d47062f0635d6a943',
   outcome: { prizeTier: 1, payoutUsd: 0.5, isBonusTrigger: false },
@@ -20,7 +19,6 @@ export const SLOT_SPIN = {
   requestId: '0197d2c4-9c1e-7a55-8f6e-3b1f0a2c4d5e',
 };
 
-/** Example of a raffle ticket. */
 export const RAFFLE_SPIN = {
   spinId: '06b9feb83947c76c18c42e8c8071e3ce',
   outcome: { prizeTier: 4, payoutUsd: 50, isBonusTrigger: false },

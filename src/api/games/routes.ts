@@ -80,7 +80,6 @@ function queueOf({ nextIndex, blocks }: CommittedGame, record: GameRecord | unde
   };
 }
 
-/** Renders a game for operators. */
 async function operatorGame(services: Services, row: GameRow) {
   const { wagerMicros } = await knownGame(services.catalog, row.gameId);
   const statistics = services.catalog.statistics(row.gameId);

@@ -132,7 +132,6 @@ const ARCHIVED: Fault = {
   reason: 'ARCHIVED',
 };
 
-/** Returns whether an entry belongs to a day that was dropped from the ledger. */
 export async function isDropped(ledgerDays: Store['ledgerDays'], entryId: bigint): Promise<boolean> {
   const keptFrom = await ledgerDays.keptFrom();
   return keptFrom !== undefined && entryTimeMs(entryId) < keptFrom.getTime();

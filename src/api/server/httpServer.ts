@@ -60,7 +60,6 @@ export class HttpServer implements Service {
     return this.#options.connections;
   }
 
-  /** The port that the server listens on. */
   get port(): number {
     return this.#port;
   }

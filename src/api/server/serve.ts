@@ -34,7 +34,6 @@ export interface RouteServices {
   isStoreAway(error: unknown): boolean;
 }
 
-/** Creates the function that serves a route. */
 export function serve(route: Route, access: Access, replies: Replies, services: RouteServices): Handle {
   const serialize = serializerOf(route);
   const names = [...route.path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]!);

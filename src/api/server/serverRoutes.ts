@@ -22,7 +22,6 @@ import type { Route } from './route.js';
 import { serve } from './serve.js';
 import type { Services } from './services.js';
 
-/** Returns all routes of the server. */
 export function serverRoutes(
   services: Services,
   access: Access,

@@ -106,7 +106,6 @@ export const SpinRecord = Type.Object({ ...historyMembers, playerId: Type.String
 
 export const PlayerSpin = Type.Object(historyMembers);
 
-/** Query of the operation that lists spins by time. */
 export const SpinFeedQuery = Type.Object({
   from: Type.Optional(
     Type.String({ format: 'date-time', description: 'Only spins from this RFC 3339 time on' }),

@@ -16,7 +16,6 @@ import { allColumnsSql, entryOfRow } from '../../engine/ledger/ledgerRow.store.j
 import type { Sql } from '../../postgres/connection.js';
 import { raw, safe } from '../../postgres/statements.js';
 
-/** All columns of the ledger under the alias `l`. */
 const LEDGER_COLUMNS = raw(allColumnsSql('l'));
 /** Range of entry ids that one statement searches: 8 days. */
 const RANGE = idsIn(8 * 86_400_000);

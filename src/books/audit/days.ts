@@ -61,7 +61,6 @@ class DayTable {
     sum.credited.add(credit);
   }
 
-  /** Adds the archived totals of a dropped day. */
   addTotal(id: number, partnerId: number, count: number, wagered: bigint, credited: bigint): void {
     const sum = this.#sumOf(id, partnerId);
     sum.count += count;

@@ -64,7 +64,6 @@ export interface SettlementSnapshot {
   sums(ids: { from: bigint; to: bigint }, partnerId?: number): Promise<Map<number, LedgerSums>>;
   /** Totals of dropped days, as recorded when the days were archived. `sums` finds no rows of these days. */
   readonly dropped: ReadonlyMap<string, readonly EntryTotal[]>;
-  /** Returns the rounds of a partner that were open before an entry id. */
   openRounds(partnerId: number, before: bigint): Promise<OpenRounds>;
 }
 

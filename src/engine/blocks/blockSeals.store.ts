@@ -39,7 +39,6 @@ export function useSeedKeys(keys: readonly string[]): SecretBox {
   return box;
 }
 
-/** Counts the blocks whose data keys are sealed with the given key. */
 export async function blocksSealedWith(sql: Sql, keyId: string): Promise<number> {
   const [row] = await sql<[{ blocks: number }]>`
     SELECT count(*)::int AS blocks FROM blocks WHERE sealed LIKE ${`v1.${keyId}.%`}`;

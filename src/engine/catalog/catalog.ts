@@ -189,7 +189,6 @@ export class Catalog extends PeriodicService {
     return this.#partners.get(partnerId);
   }
 
-  /** Returns whether the dealing switches permit dealing for a partner. */
   dealsFor(partnerId: number): boolean {
     return this.#isDealing && (this.#undealtPartners.size === 0 || !this.#undealtPartners.has(partnerId));
   }
@@ -224,7 +223,6 @@ export class Catalog extends PeriodicService {
     return this.#versionEnds.get(version);
   }
 
-  /** Counts the partners of a cell. */
   partnersOfCell(cell: number): number {
     let count = 0;
     for (const partner of this.#partners.values()) if (partner.cell === cell) count++;

@@ -46,7 +46,6 @@ const fromRow = (row: Row): OperatorRow => ({
 /** An operator's key as the catalog holds it. `hash` is a latin1 string of 32 characters. */
 export type ChangedOperator = OperatorKey & { readonly hash: string; readonly changed: bigint };
 
-/** Reads the operators that changed after the change `after`. */
 export async function operatorsAfter(tx: Transaction, after: bigint): Promise<ChangedOperator[]> {
   const rows = await tx<Row[]>`SELECT * FROM operators WHERE changed > ${after}`;
   return rows.map((row) => ({

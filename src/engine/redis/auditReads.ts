@@ -73,7 +73,6 @@ export interface RedisAuditReads {
   ahead(cell: number, gameId: number): Promise<(GameRecord & { readonly outcomes: Buffer }) | undefined>;
   /** Iterates over the games of a cell. A field whose value is not a valid record yields undefined. */
   games(cell: number): AsyncIterable<readonly [gameId: string, game: GameRecord | undefined]>;
-  /** Counts the players of a cell and the request ids of one segment. */
   counts(cell: number, segment: number): Promise<{ players: number; bound: number }>;
   /** Returns the request-id segments of a cell, or undefined if no owner has prepared the cell. */
   segments(cell: number): Promise<Segments | undefined>;

@@ -79,7 +79,6 @@ export const forcedKey = (cell: CellName, partnerId: number): string => `{c${cel
  * deal.lua.
  */
 export const waitingSharesKey = (cell: CellName, player: string): string => `{c${cell}}:untold:${player}`;
-/** SCAN pattern for all keys of a cell. */
 export const cellKeysPattern = (cell: CellName): string => `{c${cell}}:*`;
 /**
  * string with expiry: number of failed authentications from a client address. Written by countFailure.lua.

@@ -200,7 +200,6 @@ export class PublicLogReads {
     return { ...entryOf(row), covering: { size: safe(row.size), note: row.note } };
   }
 
-  /** Returns the published entries of a game from a number on. */
   async entries(gameId: number, from: number, limit: number): Promise<ListedEntry[]> {
     const rows = await this.#sql<
       (EntryRow & { next_index: bigint; is_played: boolean; is_closed: boolean })[]

@@ -50,7 +50,6 @@ async function open(port: number, host = '127.0.0.1'): Promise<Socket> {
 const openAll = (count: number, port: number): Promise<Socket[]> =>
   Promise.all(Array.from({ length: count }, () => open(port)));
 
-/** Reads the numbers of open and refused connections from the metrics. */
 async function connections(metricsUrl: string): Promise<{ open: number; refused: Record<string, number> }> {
   const text = await (await fetch(metricsUrl)).text();
   const refused = [...text.matchAll(/^spindle_http_connections_refused_total\{reason="(\w+)"\} (\d+)/gm)];

@@ -26,7 +26,6 @@ let sql: postgres.Sql;
 let watch: Watch;
 let partnerId: number;
 let home: number;
-/** The cells that the worker owns. */
 let cells: number[];
 const woken: string[] = [];
 

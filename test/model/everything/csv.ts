@@ -3,7 +3,6 @@ import { at, type Json } from '../decimal.js';
 
 const quoted = (text: string): string => `"${text.replaceAll('"', '""')}"`;
 
-/** Returns the CSV row of a spin that is given as JSON. */
 export function rowOf(spin: Json, wager: string): string {
   const requestId = at(spin, 'requestId');
   return [

@@ -182,7 +182,6 @@ export function playerOf(state: State, playerId: string): PlayerState {
   return player;
 }
 
-/** Returns the balance of a player, or the opening balance for a new player. */
 export const balanceOf = (state: State, playerId: string): bigint =>
   state.players.get(playerId)?.balance ?? state.opening;
 
