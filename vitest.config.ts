@@ -144,7 +144,7 @@ export default defineConfig({
           sequence: { groupOrder: 2 },
         },
       },
-      // Runs the tests of the wire protocol again on the other HTTP server.
+      // Runs the tests of the wire protocol again on the HTTP server of Node.
       {
         test: {
           ...shared,

@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 export interface Question {
   /** Question with the name of the object, such as `Suspend Classic Three?` */
   readonly title: string;
-  /** The consequence: what happens, to whom, and whether it can be undone. */
+  /** Consequence of the action: what happens, to whom, and whether it can be undone. */
   readonly consequence: ComponentChildren;
   /** Label of the button that confirms the action. */
   readonly button: string;

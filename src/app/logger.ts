@@ -73,7 +73,7 @@ class Limit {
   readonly #kinds = new Map<string, { said: number; left: number; last: (unsaid: number) => void }>();
   #timer: NodeJS.Timeout | undefined;
 
-  /** @param line writes the line, with the number of suppressed lines before it */
+  /** @param line function that writes the line; it gets the number of lines that were suppressed before */
   say(kind: string, line: (unsaid: number) => void): void {
     let known = this.#kinds.get(kind);
     if (known === undefined) {

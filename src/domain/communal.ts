@@ -9,7 +9,7 @@ export interface CommunalTier {
   /** Level of a tier: 1 … n, in order. */
   readonly tierLevel: number;
   readonly tierName: string;
-  /** A multiple of `triggerInterval`, higher for each higher level. */
+  /** Number of spins after which the tier fires: a multiple of `triggerInterval`, rising with the level. */
   readonly triggerAtSpins: number;
   readonly amountMicros: number;
 }

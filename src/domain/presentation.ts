@@ -150,8 +150,9 @@ export function reelStrip(sheet: ParSheet, reel: number): string[] {
 }
 
 /**
- * Returns whether a name contains a word, in any case. A word ends at a character that is not a letter
- * (`WILD_2X`, `wild2`) or where camel case begins the next one (`DoubleWild`); `Wilderness` is one word.
+ * Returns whether a name contains a word, in upper or lower case. A word ends at a character that is not a
+ * letter (`WILD_2X`, `wild2`) or where camel case begins the next one (`DoubleWild`); `Wilderness` is one
+ * word.
  */
 function hasWord(name: string, word: string): boolean {
   return name.split(/[^\p{L}\p{M}]+/u).some((part) => {

@@ -288,11 +288,11 @@ export interface Events {
   EmailsLeftUnsent: { readonly emails: number };
 
   /**
-   * The list of Redis settings that risk acknowledged data has changed. An empty list means that Redis keeps
-   * everything it acknowledges.
+   * There is a new list of the Redis settings that put acknowledged data at risk. An empty list means that
+   * Redis keeps everything it acknowledges.
    */
   DurabilityChanged: { readonly volatile: readonly string[] };
-  /** The list of Postgres settings that risk committed data has changed. */
+  /** There is a new list of the Postgres settings that put committed data at risk. */
   PostgresDurabilityChanged: { readonly volatile: readonly string[] };
   /**
    * The list of settings of the replicas that risk data acknowledged under ACK=replica has changed. Each

@@ -1,6 +1,6 @@
 /**
- * Tests the console's oversight pages in a real Chromium: returns with the expected range, reviews, reports,
- * closed rounds, and keys by prefix.
+ * Tests the console's oversight pages in a real Chromium: the returns (RTP) of games with their expected
+ * range, reviews, reports, closed rounds, and the search for keys by prefix.
  */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';

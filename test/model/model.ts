@@ -588,7 +588,7 @@ export class PartnerModel {
     return [next];
   }
 
-  /** Returns the ledger rows of a player that a state expects after the opening, oldest first. */
+  /** Returns the ledger rows that a player has in a state of the model, without the opening, oldest first. */
   rowsOf(state: State, playerId: string): ExpectedRow[] {
     return state.players.get(playerId)!.entries.map((entry) => {
       if (typeof entry === 'object') {

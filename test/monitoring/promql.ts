@@ -163,7 +163,7 @@ class Checker {
     const name = this.#of(node.getChild('FunctionIdentifier')!);
     const parameters = children(node.getChild('FunctionCallBody')!);
     if (name === 'vector') return new Set();
-    // The result of absent has no labels, but its metric must exist all the same.
+    // The result of `absent()` has no labels, but the metric in its argument must exist all the same.
     if (name === 'absent') {
       this.#vector(parameters[0]!);
       return new Set();

@@ -12,7 +12,8 @@ import {
 test('computes the gamma functions as published tables list them', () => {
   expect(logGamma(0.5)).toBeCloseTo(Math.log(Math.sqrt(Math.PI)), 13);
   expect(logGamma(10)).toBeCloseTo(Math.log(362_880), 12);
-  // Q(1, x) = e^−x and Q(1/2, x) = erfc(√x). Abramowitz and Stegun, table 7.1: erf(1) = 0.8427007929.
+  // Known values of the incomplete gamma function Q: Q(1, x) = e^−x and Q(1/2, x) = erfc(√x).
+  // Abramowitz and Stegun, table 7.1: erf(1) = 0.8427007929.
   expect(incompleteGamma(1, 2.5).q).toBeCloseTo(Math.exp(-2.5), 14);
   expect(incompleteGamma(0.5, 1).p).toBeCloseTo(0.8427007929, 10);
 });

@@ -151,7 +151,7 @@ test('both the old and the new secret verify every delivery under load in the 24
   }
 });
 
-test('changes, tests and resends to a webhook, and sends nothing to it while it is inactive', async () => {
+test('changes a webhook, tests it and resends events to it, and sends nothing to it while it is inactive', async () => {
   const [one, two] = [await receiver(), await receiver()];
   const { key, partnerId } = await client.newPartner();
   const { id } = await register(client, key, one.url(), ['spin.large_win']);

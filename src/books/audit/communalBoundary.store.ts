@@ -77,8 +77,8 @@ export interface BoundaryPot {
   /** Newest spin of each recent player, oldest spin first. */
   readonly recent: readonly { readonly playerId: string; readonly spinId: bigint }[];
   /**
-   * Shares after the boundary of dropped days whose event lies before the boundary, in the order of the
-   * ledger.
+   * Shares that the ledger still has, although the entry of their event is in a dropped day. They are in the
+   * order of the ledger.
    */
   readonly due: readonly {
     readonly eventId: bigint;

@@ -137,8 +137,9 @@ export const roundsSelect = (fromId: bigint): string => `
     FROM ledger l WHERE l.entry_id = ANY(r.entry_ids)) e WHERE deal_id >= ${fromId}`;
 
 /**
- * Query for round entries that no round lists, and for entries listed by a round that the ledger lacks or has
- * with other values. Columns: entry id, and 1 if the ledger has the entry.
+ * Query for two faults: the ledger has an entry of a round that no round lists; or a round lists an entry
+ * that the ledger does not have, or has with other values. Columns: entry id, and 1 if the ledger has the
+ * entry.
  */
 export const strayRoundEntriesSelect = (fromId: bigint): string => `
   SELECT coalesce(l.entry_id, r.entry_id), (l.entry_id IS NOT NULL)::int

@@ -16,7 +16,7 @@ import { type Call, note, type OperatorCommands, type Schemas } from './call.js'
 const INDEX = 'index.json';
 const PAGE = 100;
 const EVENTS_PAGE = 100;
-/** Maximum number of days for which the API returns the judgements of a game's return. */
+/** Maximum number of days for which the API lists the judgements of a game's RTP. */
 const HISTORY_DAYS_MAX = 400;
 
 /** Range of UTC days, both inclusive. */

@@ -17,7 +17,7 @@ export const RAFFLE: KindOfGame = {
   outcomeSource: {
     form: 'pool',
     refusesBlocks: 'is a raffle, which has one sealed pool instead of blocks',
-    // A player sees a ticket only after its commit, so all tickets that are not committed can still be sold.
+    // A player sees a ticket only after its commit. A ticket without a commit can therefore be sold again.
     resumesAt: (_leasedTo, bookedTo) => bookedTo,
   },
   // A ticket is sold only when it is committed. A rebuild sells a ticket again if the ledger does not have

@@ -91,7 +91,7 @@ export type Dealt =
  * - `stale`: `seq` is not the number of the round's next action
  * - `illegal`: the action is not allowed in this state
  * - `insufficient`: the balance is too low
- * - otherwise the round as it was after the given number of its entries
+ * - otherwise the action was executed: the round as it was after its first `entries` ledger entries
  */
 export type Acted =
   | (KnownRound & { readonly entries: number; readonly isReplay: boolean })

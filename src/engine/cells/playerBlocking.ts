@@ -15,7 +15,7 @@ import { SET_PLAYER_STATUS } from './setPlayerStatus.js';
 export interface PlayerBlockingOptions {
   readonly store: Pick<EngineStore, 'playerStatuses'>;
   readonly cells: Pick<CellClient, 'execute'>;
-  /** Maximum time for a change of status in Postgres and Redis, including retries, in ms. */
+  /** Maximum time to change a player's status in Postgres and Redis, including retries, in ms. */
   readonly deadlineMs: number;
 }
 

@@ -308,8 +308,8 @@ export class Communal {
   }
 
   /**
-   * Records that Redis has confirmed a version. A rebuild puts a confirmed version into force again, even if
-   * the note about it was lost.
+   * Records that Redis has confirmed a version of a game's communal rules. A rebuild puts a confirmed version
+   * into force again, even if the note in the outbox about the confirmation was lost.
    */
   async confirmRules(gameId: number, version: number): Promise<void> {
     await this.#sql`

@@ -60,7 +60,7 @@ export interface NewCellHead {
 
 export interface AwayPartner {
   readonly partnerId: number;
-  /** Number of the move by which the partner came back; undefined if it has not come back. */
+  /** Number of the move by which the partner came back to the cell; undefined if it has not come back. */
   readonly backBy: number | undefined;
 }
 

@@ -265,7 +265,7 @@ interface NewRun {
   finish(): Promise<void>;
 }
 
-/** Begins a run without ids. The writer accepts ids in sorted order. */
+/** Begins an empty run of request ids. Returns its writer, which accepts ids only in sorted order. */
 export async function beginRun(
   tx: Transaction,
   run: Omit<RequestRun, 'runId' | 'filterBytes' | 'filterHash'>,

@@ -52,8 +52,8 @@ class GameLabels {
 }
 
 /**
- * Returns the games whose entries can be found, starting at the first number that is missing in this
- * database's log.
+ * Returns the games with a label key, by which their records can be found in a copy of the log. Each game has
+ * the number of its first record that is not in this database's log.
  */
 export async function gameLabels(sql: Sql): Promise<GameLabels> {
   const rows = await sql<{ game_id: number; label_key: Buffer; next: bigint }[]>`

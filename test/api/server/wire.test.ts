@@ -163,7 +163,7 @@ describe('bodies that arrive in pieces', () => {
     },
   );
 
-  test('refuses any other Expect header at once with 417, and deals nothing', async () => {
+  test('refuses an Expect header other than 100-continue at once with 417, and deals nothing', async () => {
     for (const expectation of ['200-ok', '100-continue, x', '100-continue\r\nExpect: x']) {
       const rest = await refused(spinRequest(partner.key, body('expects'), `Expect: ${expectation}\r\n`));
       expect(rest).toMatch(/HTTP\/1\.1 417 /);

@@ -201,7 +201,7 @@ describe("scanning the log for a game's labels", () => {
     return scan.result();
   };
 
-  test('finds each number of its own game in the log, and none of other games', () => {
+  test('finds each numbered record of the given game in the log, and no record of other games', () => {
     const other = record(0, Buffer.alloc(32, 8));
     const { places, faults } = scanned(other, record(0), Buffer.of(2), record(2), record(1));
     expect([...places]).toEqual([

@@ -88,7 +88,7 @@ test('a late call of refused communal rules does not put them into force', async
   expect((await commandOnce(opened.scripts, COMMUNAL_SET, { ...set, intentId: 5 })).status).toBe(dealt);
 });
 
-test('a late stop of a partner move stops no spins after spins were resumed, and a late resumption resumes none', async () => {
+test('a late call that stops the spins of a moving partner has no effect once they were resumed, and a late call that resumes them has none either', async () => {
   const store = opened.nodes.nodes.cell(CELL);
   const step = (number: bigint) => ({ partnerId: 7, number });
   const isAway = async () => (await store.isTurnedAway(7, 99)) as boolean;

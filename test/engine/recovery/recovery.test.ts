@@ -209,7 +209,7 @@ describe('a Redis that is emptied', () => {
     await booksHold(sql);
   });
 
-  test('a Redis emptied repeatedly voids the leased outcomes each time, and no outcome twice', async () => {
+  test('each time Redis is emptied, the leased outcomes are voided, each of them once', async () => {
     const spun: Spun[] = [];
     for (let round = 0; round < 4; round++) {
       spun.push(...(await spinAndBook(`round-${round}`, 10)));

@@ -123,7 +123,7 @@ test('every committed request id is in its run, in the merged run and in the fil
     }
 });
 
-test('an attempt to write a run by a former owner or from a wrong watermark changes nothing', async () => {
+test("a former owner can't write a run, and nobody can write a run that begins at a wrong watermark", async () => {
   const [runs, reach] = [await requestRuns(sql), await runsWatermarkOf(sql, 0)];
   await sql`UPDATE cells SET cursor_id = ${idOf(SIZES.length + 2, 0)}`;
   const to = idOf(SIZES.length + 1, 0);
