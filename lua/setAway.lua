@@ -1,6 +1,7 @@
 --[[
 Stops or resumes commands for a partner in a cell that the partner leaves or comes back to. The caller is the
-cell's owner.
+cell's owner. Each move of a partner to another cell has a number. The steps of the partner's moves have
+numbers, too, which grow from step to step and from move to move.
 
 KEYS[1]  {cN}:cell  hash   fence: fence of the owner that has claimed the cell; away: partners between
                            semicolons, "<id>" for a partner that has left, "<id>:<number of the move back>"
@@ -9,13 +10,15 @@ KEYS[1]  {cN}:cell  hash   fence: fence of the owner that has claimed the cell; 
 
 ARGV[1]  fence of the caller
 ARGV[2]  partner id
-ARGV[3]  "away": stop commands. A number: resume them for callers that know of the move with this number, by
-         which the partner came back; 0 if it never left. "keep": no change.
-ARGV[4]  number of the step, higher than that of every earlier step of the partner's moves
+ARGV[3]  "away": stop the commands.
+         A number: resume the commands. The number is that of the move by which the partner came back, and
+         only callers that know of this move are served. 0: resume them, because the partner never left.
+         "keep": change nothing, and only store the step.
+ARGV[4]  number of the step
 
 Reply    OK
-Errors   FENCED <fence>: the cell is claimed by another fence or by none, or has seen a later step of the
-         partner. Nothing was done.
+Errors   FENCED <fence>: the cell is claimed by another fence or by none. Nothing was done.
+         FENCED by step <step>: the cell has seen this later step of the partner. Nothing was done.
 ]]
 -- include: library
 local fence = ARGV[1]

@@ -799,7 +799,10 @@ function decided(ends, bits, width) {
   return low + ends.at(-1) <= ends[from] << width ? from : undefined;
 }
 
-/** Returns the combinations of a seed (`spindle slot draw v1`). @param ends from {@link distributionOf} */
+/**
+ * Returns the indices of the combinations that a seed draws (`spindle slot draw v1`).
+ * @param ends distribution of the combinations, from {@link distributionOf}
+ */
 export async function drawSlots(ends, seed, count) {
   const first = new DataView((await keystream(seed, new Uint8Array(16), 2 * count)).buffer);
   const next = moreWords(seed);
@@ -846,7 +849,10 @@ async function shufflePool({ poolSize, prizes }, seed) {
 
 // Comparison of the revealed data of an exhausted block with its entry
 
-/** Returns the root of a Merkle tree with `count` leaves. @param digest SHA-256, maybe as a promise */
+/**
+ * Returns the root of a Merkle tree with `count` leaves.
+ * @param digest SHA-256, maybe as a promise
+ */
 async function rootOf(count, leafAt, digest) {
   const hashes = [];
   const join = async () => {

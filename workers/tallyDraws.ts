@@ -130,8 +130,8 @@ export const testsOf = (of: Of, sheet: ParSheet): RandomTest<unknown>[] =>
   groupsOf(of, sheet).flatMap(({ tests }) => tests);
 
 /**
- * Runs in the thread pool.
- * @returns the counts of each test
+ * Draws and counts what a task asks for. The thread pool calls this function on one of its threads.
+ * @returns the counts for each test of randomness, in the order of {@link testsOf}
  */
 export default function run({ of, seed, draw, first, units, sheet }: TallyTask): Float64Array[] {
   const { stretch } = SUBJECTS[of];

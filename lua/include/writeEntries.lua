@@ -1,5 +1,5 @@
--- Writes the entries of the call: the outbox, the players, the requestIds. Gives `newLast`, the cell's field
--- `last`.
+-- Writes the entries of the call: the outbox, the players, the requestIds. Gives `newLast`, the new value of
+-- the cell's field `last`, which the including script writes.
 -- include: players
 -- include: idempotency
 -- include: writeStream

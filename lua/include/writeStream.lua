@@ -1,5 +1,6 @@
 -- Writes the outbox before all other writes, because this is the only write that Redis could refuse (if the
--- id of the stream entry is not the newest). Gives `newLast`, the cell's field `last`.
+-- id of the stream entry is not the newest). Gives `newLast`, the new value of the cell's field `last`, which
+-- the including script writes.
 -- include: outbox
 local outboxBytes = concat(outboxRecords)
 call('XADD', KEYS[5], format('%.0f-%d', idMs, idSequence), 'b', outboxBytes, 't',

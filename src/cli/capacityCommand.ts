@@ -6,7 +6,7 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { type Capacity, capacityOf, type Load } from '../domain/capacity.js';
 import { type TableColumn, table } from './output.js';
 
-/** Maximum value of a count. Sums of bytes stay exact below it, and no installation is larger. */
+/** Maximum number of spins a second, partners, players or days. No installation has more. */
 const COUNT_MAX = 1_000_000_000;
 
 function count(text: string): number {

@@ -91,8 +91,9 @@ async function runTests(
 }
 
 /**
- * Returns the counts for a number of units of draws. Partial counts are added in order, so that the same seed
- * gives exactly the same sums.
+ * Draws the given number of units (words, outcomes, tickets or shoes) and returns the counts of each test.
+ * The counts of the tasks are added in the order of the tasks, so that the same seed gives exactly the same
+ * sums.
  */
 async function countsOf(
   threads: ReturnType<typeof openThreads>,

@@ -40,7 +40,10 @@ const IS_LITTLE_ENDIAN = endianness() === 'LE';
 
 /** Exact distribution over the combinations of a sheet, as plain data. */
 export interface Distribution {
-  /** Common denominator N. Combination i has the probability `(cumulative[i] − cumulative[i−1]) / total`. */
+  /**
+   * Common denominator of all probabilities. Combination i has the probability
+   * `(cumulative[i] − cumulative[i−1]) / total`.
+   */
   readonly total: bigint;
   readonly cumulative: readonly bigint[];
   /** Combination decided by the first 16 bits, or {@link AMBIGUOUS}. */

@@ -17,8 +17,8 @@ export async function isHeldByEarlierVersion(folder: string): Promise<boolean> {
   for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
     const owner = await stat(`/proc/${pid}`).catch(() => undefined);
     if (owner === undefined || !trusted.has(owner.uid)) continue;
-    // A process whose files can't be read is skipped, because this process could not use its data folder
-    // either.
+    // If this process may not list the open files of another process, it may not use the data folder of that
+    // process either. So such a process is skipped.
     for (const file of await readdir(`/proc/${pid}/fd`).catch(() => [])) {
       const target = await readlink(`/proc/${pid}/fd/${file}`).catch(() => '');
       if (inodes.has(target)) return true;

@@ -34,8 +34,9 @@ export interface PoolOptions {
   /** Called when a connection breaks while it is idle. The pool replaces the connection. */
   readonly onError: (error: Error) => void;
   /**
-   * Whether statements of a transaction that don't wait for each other ({@link together}) are sent in one
-   * write and take only one round trip. Such a connection can't run COPY … TO STDOUT.
+   * Whether each connection sends statements of a transaction that don't wait for each other
+   * ({@link together}) in one write, so that they take only one round trip. A connection that does so can't
+   * run COPY … TO STDOUT.
    */
   readonly isPipelined?: boolean;
   /**
@@ -47,7 +48,7 @@ export interface PoolOptions {
    * Whether a pooler shares connections between transactions, so that each transaction sets its own settings.
    */
   readonly isPooled?: boolean;
-  /** Receives the durability settings of the server that each new connection reads. */
+  /** Object that gets the durability settings of the server whenever a new connection has read them. */
   readonly durability?: PostgresDurability;
   /**
    * Whether a transaction is repeated after a deadlock or conflict. Its effects outside the database must

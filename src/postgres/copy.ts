@@ -240,8 +240,8 @@ interface CopyConnection {
 export class CopyIn extends Query {
   /**
    * Creates the query.
-   * @param done completion callback, which the driver wraps with its timeout. Calls after a call with an
-   * error must be ignored
+   * @param done called by the driver when the query has ended, also by a timeout; after a call with an error,
+   * it must ignore further calls
    */
   constructor(statement: string, bytes: Buffer, done: (error: Error | null) => void) {
     super(statement, done as (error: Error | undefined) => void);

@@ -5,8 +5,8 @@ import { type DurableSettings, type PostgresDurability, SETTINGS_SQL } from './p
 import { raw } from './statements.js';
 
 /**
- * Interval of the check, in ms. A restarted server is checked earlier, because each new connection reads its
- * settings.
+ * Interval between two checks of the server's durability settings, in ms. After a restart of the server, the
+ * settings are known sooner, because each new connection reads them, too.
  */
 const TURN_MS = 5000;
 

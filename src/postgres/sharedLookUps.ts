@@ -20,7 +20,10 @@ interface Asked<Found> {
 
 export class SharedLookUps<Found> {
   readonly #findAll: (ids: readonly bigint[]) => Promise<ReadonlyMap<bigint, Found>>;
-  /** Requested ids that wait for a statement. Their number is limited by the requests under way. */
+  /**
+   * Look-ups that wait for the next statement. Their number is limited, because the number of requests under
+   * way is.
+   */
   readonly #asked: Asked<Found>[] = [];
   #underWay = 0;
 

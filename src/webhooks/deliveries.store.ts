@@ -75,14 +75,15 @@ const COUNT_BEGUN = raw(`
 
 /**
  * Leases due deliveries. Each webhook gets as many as its limit of concurrent attempts allows, oldest first.
- * The first delivery of every webhook comes before the second of any. A webhook that rests between single
- * attempts gets the delivery with the fewest attempts left, so that its deliveries end one by one.
+ * The first delivery of every webhook comes before the second of any. A failing webhook that gets only one
+ * attempt at a time gets the delivery with the most attempts so far, so that its deliveries end one by one.
  *
- * A host gets at most its limit of attempts per minute, and one partner at most half of it. Half of either
- * limit may be used at once, and the other half becomes available evenly over the minute. The fewest attempts
- * in this minute come first, among partners of a host and among webhooks of a partner. Attempts of a failing
- * webhook count more the longer it fails, so that no webhook waits long behind a busy neighbour. Workers that
- * claim at the same moment may both use the last free attempts.
+ * A host gets at most its limit of attempts per minute, and each partner at most half of this limit. Half of
+ * what a host or a partner gets may be used at once; the rest becomes available evenly over the minute. Among
+ * the partners of a host, and among the webhooks of a partner, those with the fewest attempts in this minute
+ * come first. An attempt of a failing webhook counts more the longer the webhook fails, so that no webhook
+ * waits long behind a busy neighbour. Workers that claim at the same moment may both use the last free
+ * attempts.
  * @param underWay number of deliveries in progress in this process, by webhook
  * @param of set of webhooks: only these, or all except these
  */

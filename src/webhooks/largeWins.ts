@@ -13,7 +13,7 @@ export interface LargeWinCatalog {
   refresh(): Promise<void>;
 }
 
-/** Returns the entry id of the deal of a round that is already committed. */
+/** Returns the entry id of the deal with which a blackjack round began. The deal is already committed. */
 export type FindDeal = (gameId: number, shoeIndex: number) => Promise<bigint | undefined>;
 
 /**

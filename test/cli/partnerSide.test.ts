@@ -119,7 +119,7 @@ test('spindle operator issues, lists, rotates and revokes keys, and names the ro
   expect((await cli('operator', 'issue', 'john')).status).toBe(2);
 });
 
-test('spindle lists accept partner slugs, and show games, spins, statements, reports and the audit log', async () => {
+test('the commands of spindle accept partner slugs, and show games, spins, statements, reports and the audit log', async () => {
   const { partnerId, key } = await service.newPartner({ slug: 'acme', openingBalanceUsd: 10 });
   const gameId = await service.newGame(key, parSheet('classic-3-reel'));
   const { body: game } = await service.operator<{ configName: string }>('GET', `/games/${gameId}`);

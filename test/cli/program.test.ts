@@ -34,7 +34,7 @@ test('spindle program check confirms unchanged files, and sha256sum agrees', asy
   expect(await run('sha256sum', '--quiet', '-c', 'manifest.sha256')).toMatchObject({ status: 0, out: '' });
 });
 
-test('spindle program check names a changed file, also with another list, as JSON, and before npm start rebuilds the program', async () => {
+test('spindle program check names a changed file as text, and as JSON with a given list, and npm start names it before the build', async () => {
   await appendFile(join(root, CHANGED), ' ');
   expect(await check()).toMatchObject({ status: 1, out: expect.stringContaining(`  changed  ${CHANGED}\n`) });
   const list = await readFile(join(root, 'manifest.sha256'));

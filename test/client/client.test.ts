@@ -140,7 +140,8 @@ test('the client deals a blackjack round once and makes each action once, even i
   const faults: Record<string, () => void> = {
     cut: () => void wire.cutAfter('answers', 20),
     reset: () => void wire.cutAfter('answers', 20, true),
-    // The service can't tell whether the call happened, because Redis answers only after the second request.
+    // The replies of Redis are held until the client sends its second request. So the service can't tell the
+    // first request whether the deal or action happened.
     held: () => {
       let requests = 0;
       redis.hold();

@@ -60,7 +60,7 @@ afterEach(() => void vi.useRealTimers());
 
 describe('retries of a spin by the client', () => {
   test.each(CODES.filter(([, { retry }]) => retry === 'never'))(
-    'the client sends a spin once if %s refuses it',
+    'the client does not retry a spin that is refused with %s',
     async (code) => {
       const { client, ids } = scripted([refusal(code), success]);
       expect(await outcome(client.spin(SPIN))).toMatchObject({ name: 'SpindleError', code, retry: 'never' });

@@ -182,7 +182,7 @@ describe('payouts', () => {
     },
   );
 
-  test('computes a payout as the exact product of the decimals', () => {
+  test('computes a payout as the exact decimal product of the denomination and the multiplier', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 1e9 }),

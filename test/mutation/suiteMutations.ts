@@ -387,7 +387,7 @@ const WEBHOOKS: readonly SuiteMutation[] = [
     faults: [source('postgres/partnerEvents', ' AND NOT is_test', '')],
     foundBy: test(
       UPKEEP,
-      'the event feed omits test events, can continue after the id of one, and has numbers with all digits',
+      'the event feed omits test events, can continue after the id of a test event, and has all digits of large numbers',
     ),
   },
   {

@@ -24,7 +24,7 @@ const printedBy = (program: string, stdio: 'pipe' | number = 'pipe') =>
   );
 
 describe('output of log lines', () => {
-  test('writes log lines whole and in order, including those of the last moment', async () => {
+  test('writes log lines whole and in order, including those logged just before the process exits', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'spindle-log-'));
     onTestFinished(() => rm(folder, { recursive: true }));
     const path = join(folder, 'log');

@@ -149,8 +149,8 @@ export async function makeTemplate(folder: string): Promise<void> {
 }
 
 /**
- * Copies the files and the password of Postgres with their owners. The port is not copied, because each
- * server needs a different one.
+ * Copies the data folder and the password file of Postgres from the template. The copies keep the owners of
+ * the files. The port is not copied, because each server needs a different one.
  */
 async function copyTemplate(template: string, dataDir: string): Promise<void> {
   const folder = join(dataDir, 'postgres');

@@ -31,7 +31,8 @@ const won: string[] = [];
 const spunSince: { body: SpinBody; text: string }[] = [];
 
 beforeAll(async () => {
-  // The empty stores for comparison are made first, because making them empties the worker's Redis database.
+  // The empty stores, with whose schema the upgraded schema is compared, are made before the held data is
+  // restored, because making stores empties the Redis database of this test worker.
   const fresh = await freshStores();
   const other = new Pg({ connectionString: fresh.databaseUrl });
   await other.connect();

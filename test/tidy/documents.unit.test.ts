@@ -87,7 +87,7 @@ describe('README.md of each folder of src', () => {
   });
 
   test.each(rooms)(
-    'src/%s/README.md names each folder in its folder, except resources of the API',
+    'src/%s/README.md names every subfolder beside it, except those of resources of the API',
     (name) => {
       const folders = readdirSync(join(ROOT, 'src', name), { withFileTypes: true })
         .filter(
@@ -179,7 +179,7 @@ describe('docs/contract.md', () => {
     expect(pointers.filter(({ number }) => !sections.has(number!))).toEqual([]);
   });
 
-  test('the contract numbers its sections without a gap', () => {
+  test('the sections of docs/contract.md are numbered without a gap', () => {
     const numbers = [...read('docs/contract.md').matchAll(/^## (\d+)\. /gm)].map(([, number]) =>
       Number(number),
     );

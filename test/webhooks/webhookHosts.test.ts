@@ -77,7 +77,8 @@ test('limits webhook attempts to a host in a minute over all webhooks and partne
   const first = minuteOf();
   await Promise.all(webhooks.map((webhook) => record(webhook, 20)));
   await until(() => flooded.received.length >= AT_ONCE, 'what there is at once is used');
-  // Deliveries for another host that are recorded later still go out while the first host waits.
+  // The flooded host has used all attempts that it may use at once. While it waits, deliveries for another
+  // host still go out, although they are recorded later.
   for (let n = 1; n <= PER_PARTNER / 2; n++) {
     await record(next, 1);
     await until(() => other.received.length === n, 'the other host is told');

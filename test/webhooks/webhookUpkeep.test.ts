@@ -305,7 +305,7 @@ test('the event feed lists events in the order of their commits, not in the orde
   await Promise.all(recorded);
 });
 
-test('the event feed omits test events, can continue after the id of one, and has numbers with all digits', async () => {
+test('the event feed omits test events, can continue after the id of a test event, and has all digits of large numbers', async () => {
   const to = await receiver();
   const { key, partnerId } = await client.newPartner();
   const { id } = await register(client, key, to.url(), ['settlement.report_ready']);

@@ -108,7 +108,7 @@ export interface Services {
   readonly cells: CellServices;
   readonly settlementReports: SettlementReports;
   readonly webhooks: WebhookServices;
-  /** Duration of console sessions in minutes, and the creator of their tokens. */
+  /** Duration of a console session in minutes, and the object that creates the tokens of sessions. */
   readonly sessions: { readonly minutes: number; readonly tokens: SessionTokens };
   readonly process: ProcessServices;
 }

@@ -63,8 +63,10 @@ interface Choice {
 }
 
 /**
- * Chooses the user. `folder` contains `data`, which need not exist yet. Throws SetupError if no user can run
- * Postgres.
+ * Chooses the system user that runs the embedded Postgres, and the programs that this user can execute.
+ * @param wanted.folder folder that contains `data`
+ * @param wanted.data data folder of Postgres, which need not exist yet
+ * @throws SetupError if no user can run Postgres
  */
 export async function chooseUser(wanted: {
   folder: string;

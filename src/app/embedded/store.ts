@@ -12,7 +12,7 @@ export interface EmbeddedOptions {
 }
 
 export interface EmbeddedStore {
-  /** URL with the password. It stays valid after a restart of the server. */
+  /** URL of the embedded server, with the password. It stays valid after a restart of that server. */
   readonly url: string;
   /** Returns the server's process id, or undefined while the server is down. */
   pid(): number | undefined;

@@ -205,8 +205,9 @@ function openAccess(
 }
 
 /**
- * Opens the connection limits. The limit stays below the number of file descriptors that the system allows,
- * because a connection without a descriptor can't be accepted.
+ * Creates the counter of open connections with its limits. If the system allows too few file descriptors for
+ * CONNECTIONS_MAX connections, the limit is lower, because a connection without a descriptor can't be
+ * accepted.
  */
 function connectionsOf({ config, log }: RoleParts): Connections {
   const total = connectionsWithin(config.CONNECTIONS_MAX);

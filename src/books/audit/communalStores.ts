@@ -56,7 +56,7 @@ export class CommunalStoresAudit {
   #listing: Player[] = [];
   #bound: Bound[] = [];
 
-  /** @param facts facts of the snapshot; Redis must be read after the snapshot */
+  /** @param facts facts from the audit's snapshot of Postgres; all reads of Redis must follow the snapshot */
   constructor(facts: Facts, findings: Findings, stores: CommunalStores) {
     this.#facts = facts;
     this.#findings = findings;

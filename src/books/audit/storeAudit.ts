@@ -1,6 +1,7 @@
 /**
- * Compares Redis with the ledger while the service runs. Stores are read in an order in which concurrent
- * progress can't cause false findings: whatever a read of Redis finds was already in the outbox or committed.
+ * Compares Redis with the ledger while the service runs. The order of the reads prevents false findings. A
+ * record in Redis is read before the ledger entry that it names is looked up. When the record was read, this
+ * entry was already in the outbox or committed, so the look-up must find it.
  */
 
 import { streamIdOf } from '../../domain/entryId.js';
@@ -329,7 +330,11 @@ class OutboxWalk {
     return { entries: this.#entries, next: this.#next };
   }
 
-  /** Returns false if the flusher overtook the read. */
+  /**
+   * Reads the outbox from the cursor to its end and checks each entry.
+   * @returns false if the flusher has meanwhile committed entries that this read had not reached, so that the
+   * read must start again at the new cursor
+   */
   async #readFrom(cursorId: bigint, end: string): Promise<boolean> {
     const { postgres, redis } = this.#audit;
     const { booked } = await redis.cell(this.#cell);

@@ -118,7 +118,10 @@ export interface KindMathematics {
 }
 
 export interface RenderedOutcomes {
-  /** Wager, largest payout, and for each outcome code its payout and its JSON in a response. */
+  /**
+   * Wager and largest payout of the game, and for each outcome code the payout and the JSON that a response
+   * shows.
+   */
   readonly rendered: RenderedSheet;
   /** Statistics to which the observed return is compared. Undefined if the outcomes are not random. */
   readonly statistics: OutcomeStatistics | undefined;

@@ -301,7 +301,7 @@ const subsequence = (step: number): WordTest =>
  * words repeat, too.
  */
 const REPEAT_SHARE = 4096;
-/** Maximum number of stored values, reached after some 400 million words. */
+/** Maximum number of values that the test of repeats stores. About 400 million drawn words give as many. */
 const REPEATS_MAX = 100_000;
 
 /**

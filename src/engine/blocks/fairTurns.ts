@@ -77,7 +77,7 @@ interface Turn {
   readonly begin: () => void;
 }
 
-/** Assumed duration of a running job, in ms. No block takes longer. */
+/** Duration that a running job is assumed to have, in ms. Making a block never takes longer. */
 const UNMEASURED_MS = 10_000;
 
 /** Returns the item with the least rank. If several items are equal, returns the first of them. */

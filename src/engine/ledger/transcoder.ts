@@ -90,21 +90,22 @@ export class Transcoder {
   #keyAt = 0;
   readonly communal = new CommunalNotes();
   readonly days = new Set<string>();
-  /** Number of records since the last reset. */
+  /** Number of outbox records that were converted since the last {@link begin}. */
   entries = 0;
-  /** Id of the oldest record since the last reset; 0 if there is none. */
+  /** Id of the oldest of these records; 0 if there is none. */
   oldestId = 0n;
-  /** Id of the newest record since the last reset; 0 if there is none. */
+  /** Id of the newest of these records; 0 if there is none. */
   newestId = 0n;
-  /** Time of the oldest record since the last reset, in milliseconds since the epoch. */
+  /** Time of the oldest of these records, in milliseconds since the Unix epoch; 0 if there is none. */
   oldestMs = 0;
   /**
-   * Large wins among the records. The list also has every win of a partner whose threshold is not known yet.
+   * Large wins among these records. The list also has every win of a partner whose threshold is not known
+   * yet.
    */
   largeWins: LargeWin[] = [];
-  /** Entries of blackjack rounds among the records. */
+  /** Entries of blackjack rounds among these records. */
   rounds: RoundEntry[] = [];
-  /** Request ids of spins and deals among the records, for the request-id runs. */
+  /** Request ids of spins and deals among these records, for the request-id runs. */
   readonly requestIds = new RequestPairs();
 
   /**

@@ -66,7 +66,7 @@ type StreamEntries = [id: Buffer, fields: Buffer[]][];
 const SCAN_COUNT = 1000;
 /** Prefix of the field that holds the newest stored reply of a front end's slot. */
 const OPERATION_PREFIX = 'op:';
-/** Offset of the batch's time in the stored reply, 6 bytes in ms. */
+/** Offset in a stored reply of the time of its batch: ms since the Unix epoch, in 6 bytes. */
 const OPERATION_TIME_AT = 8;
 
 /** A cell with the fence and the epoch under which its owner has claimed it. */

@@ -31,26 +31,27 @@ import {
 export interface CosigningOptions {
   readonly sql: Sql;
   readonly policy: Policy;
-  /** Minimum interval between the starts of two rounds, in ms. */
+  /** Minimum interval between the starts of two rounds of requests to the witnesses, in ms. */
   readonly everyMs: number;
   readonly events: EventEmitter;
   /** Called when any worker has published a tree of the given size. */
   readonly onPublished: (size: number) => void;
   /**
-   * Checks a checkpoint of this log that a witness returned. Its tree may differ from the tree of this log.
+   * Checks a checkpoint that a witness returned for this log. It may be of another tree than this log has,
+   * which is evidence of a fork.
    */
   readonly judge: (shown: { readonly from: string; readonly note: string }) => Promise<unknown>;
 }
 
-/** Interval at which this process checks whether it may start a round, in ms. */
+/** Interval at which this process checks whether it may start a round of requests, in ms. */
 const LOOK_MS = 250;
 /** Time after which a witness that refused is asked again, in ms. */
 const REFUSED_MS = 60_000;
 /** Time after which an unchanged tree is cosigned again, in seconds. */
 const AGAIN_SECONDS = 600;
 /**
- * Maximum duration of a round, in ms. After this time another worker may run a round, even if the worker that
- * began this one was terminated.
+ * Maximum duration of a round of requests, in ms. After this time another worker may run a round, even if the
+ * worker that began this one was terminated.
  */
 const ROUND_MS = 3 * ASK_WITHIN_MS;
 
@@ -86,7 +87,7 @@ export class Cosigning extends PeriodicService {
     });
   }
 
-  /** Starts a round as soon as possible, because a new checkpoint was signed. */
+  /** Asks the witnesses as soon as possible. Called when a new checkpoint was signed. */
   signed(): void {
     this.hurry();
   }

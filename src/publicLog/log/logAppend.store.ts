@@ -24,8 +24,8 @@ const TILE_LEVELS = 6;
 const KEY_BYTES = 32;
 
 /**
- * Encodes the record of an entry.
- * @param opening must have a label key
+ * Encodes the record that the public log has of an entry: a label and a commitment, which hide the entry.
+ * @param opening the entry's data, with the label key of its game, from which the label is derived
  */
 function recordOf(opening: Opening, salt: Buffer): Buffer {
   const commitment = entryCommitment(salt, openedText(opening));

@@ -149,7 +149,7 @@ export async function beginRound(
 }
 
 /**
- * Ends a round.
+ * Ends a round of requests to the witnesses, which {@link beginRound} started.
  * @param nextMs minimum time until the next round, in ms
  */
 export async function endRound(sql: Sql, holder: string, nextMs: number): Promise<void> {

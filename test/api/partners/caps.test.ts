@@ -47,7 +47,8 @@ test("refuses games, active PAR sheets and webhooks beyond a partner's cap (KS-4
   expect((await service.partner('POST', '/webhooks', key, hook)).status).toBe(201);
   expect(await service.partner('POST', '/webhooks', key, hook)).toMatchObject(refused);
 
-  // Retiring a PAR sheet frees its place. Games that the operator creates do not count against the cap.
+  // A retired PAR sheet does not count against the partner's maxParSheets. A game that the operator creates
+  // does not count against the partner's maxGames.
   const retired = stored[1]!.body.parSheetId as number;
   expect((await service.operator('PATCH', `/par-sheets/${retired}`, { status: 'RETIRED' })).status).toBe(200);
   expect((await upload()).status).toBe(201);

@@ -25,7 +25,8 @@ test.each([0, 1])(
       store: {
         ledgerDays: { keptFrom: async () => undefined },
         communal: { noticesOfSpins: async () => new Map() },
-        // Once the ledger has the entry, the page has a `nextId`, so it is not the last page.
+        // Before the flush, the ledger lacks the entry, so this page is the last one. After the flush, the
+        // page has a `nextId`, because the entry follows it.
         spinHistory: {
           spinsByTime: async () =>
             read({

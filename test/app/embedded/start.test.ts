@@ -157,7 +157,7 @@ describe('starting with one command', () => {
       try {
         process.kill(pid, 'SIGKILL');
       } catch {
-        // This process has already ended, together with its parent.
+        // The process with this id has already ended, together with its parent.
       }
     }
     await until(() => service.child.signalCode !== null, 'the service is dead');

@@ -119,7 +119,7 @@ test('reports an interval without play as zeros for each game, and as No Activit
   expect((await asCsv('operator', query)).text).toBe('No Activity\r\n');
 });
 
-test('refuses reports of invalid intervals, games, partners and days with their codes', async () => {
+test('refuses a report for an invalid interval, game, partner or day, with the error code of that fault', async () => {
   const code = async (path: string) => {
     const { status, body } = await service.operator<{ errorCode: string }>('GET', `/reports/${path}`);
     return [status, body.errorCode];

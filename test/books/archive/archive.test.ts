@@ -179,7 +179,8 @@ afterAll(async () => {
 });
 
 /**
- * Makes cells behave as if the clock stood at the end of the ledger, with request ids bound from this day on.
+ * Makes cells behave as if {@link today} had begun, which follows the last complete day of the ledger, and as
+ * if the request ids of the given day and later days were the only ones that still bind.
  */
 const bindFrom = (day: string) =>
   raw`UPDATE cells SET binding_ms = ${startOf(today)}, bound_from_id = ${String(idsOfDay(day).from)}::bigint`;

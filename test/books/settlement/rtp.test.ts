@@ -122,7 +122,7 @@ describe('daily judgement of returns', () => {
     await expect(sql`TRUNCATE rtp_records`).rejects.toThrow('are kept');
   });
 
-  test('judges a day that is committed late only after its commit, and judges no later day before that', async () => {
+  test('judges a day only once its settlement report is complete, and judges no later day before that day', async () => {
     const late = await oldPartner(client, sql, today, 5);
     await play(late, shift(today, -5), 0.9);
     const judged = async () =>

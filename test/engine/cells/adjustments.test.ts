@@ -203,7 +203,7 @@ describe('balance adjustments by an operator', () => {
     expect((await adjust(another.partnerId, 'p', -1, 'r')).body.balanceUsd).toBe(9);
   });
 
-  test('refuses an adjustment below zero under enforce (KS-4225) and accepts its retry once the balance suffices', async () => {
+  test('refuses an adjustment below zero under balance mode enforce (KS-4225), and accepts its retry once the balance suffices', async () => {
     const partner = await service.newPartner({ openingBalanceUsd: 5, balanceMode: 'enforce' });
     const { partnerId } = partner;
     expect(codeOf(await adjust(partnerId, 'p', -5.000001, 'r'))).toEqual([400, 'KS-4225']);
@@ -273,7 +273,7 @@ describe('balance adjustments by an operator', () => {
     expect(await audited()).toEqual([]);
   });
 
-  test('makes a credit under enforce even if the balance remains below zero', async () => {
+  test('makes a credit under balance mode enforce even if the balance remains below zero', async () => {
     const partner = await service.newPartner({ openingBalanceUsd: 0 });
     const { partnerId } = partner;
     expect((await adjust(partnerId, 'p', -5, 'down')).body.balanceUsd).toBe(-5);

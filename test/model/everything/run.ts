@@ -191,8 +191,8 @@ export interface RunOptions {
   readonly shrinkMs: number;
   readonly onProgress?: (done: number) => void;
   /**
-   * Called with each failure, whose sequence is not shrunk. If the function is given, sequences continue
-   * after failures.
+   * Called with each failure. If the function is given, the failed sequence is not shrunk, and the run
+   * continues with further sequences.
    */
   readonly onFailure?: (failure: string) => void;
 }

@@ -203,7 +203,7 @@ describe('a public log after a restore of Postgres', () => {
     expect(await logged()).toMatchObject({ halt: null });
   });
 
-  test('continues dealing after a restore of Postgres with a new log if no copy of the old log is left', async () => {
+  test('continues dealing with a new log after Postgres was restored and no copy of the old log is left', async () => {
     const spinIds = await forgotten({}, noteInRedis);
     const old = await checkpoint();
     const origin = 'spindle.example/another';

@@ -52,7 +52,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** Starts a witness with the n-th key, always on the same port. */
+/** Starts a witness with the key `keys[n]` on the given port, or on a free port if none is given. */
 async function witness(n: number, port = 0) {
   const state = new WitnessState(join(folder, `w${n}`), keys[n]!);
   const policy = new Policy(`log ${vkeyOf(log)}\nquorum none\n`);
@@ -174,7 +174,7 @@ describe('witnesses without a quorum', () => {
     );
   });
 
-  test('ignores a witness that lies about its newest checkpoint, and sends it only data of its own log', async () => {
+  test('does not believe a witness that lies about its newest checkpoint: neither halts the log nor counts a cosignature', async () => {
     const size = (body: string): string => body.split('\n')[body.split('\n').indexOf(ORIGIN) + 1]!;
     const above = await pretended(() => ({ status: 409, type: 'text/x.tlog.size', body: '999999\n' }));
     const same = await pretended((body) => ({
@@ -296,7 +296,7 @@ const attention = async (service: LoggedService): Promise<string[]> =>
     .missingWitnesses;
 
 describe('a witness that was never reached', () => {
-  test('names to operators the witness whose cosignature is missing, and log show says that it never cosigned', async () => {
+  test('shows operators which witness the quorum lacks, and spindle log show says that this witness has never cosigned', async () => {
     const [one, two] = [await witness(0), await witness(1)];
     await two.close();
     const service = await start([one.port, two.port], 'group g all w0 w1\nquorum g');
