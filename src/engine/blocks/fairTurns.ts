@@ -77,7 +77,7 @@ interface Turn {
   readonly begin: () => void;
 }
 
-/** Duration that a running job is assumed to have, in ms. Making a block never takes longer. */
+/** Assumed duration of a job that is still running, in ms: far more than a block usually takes. */
 const UNMEASURED_MS = 10_000;
 
 /** Returns the item with the least rank. If several items are equal, returns the first of them. */
