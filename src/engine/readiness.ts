@@ -110,7 +110,7 @@ export async function readiness(
   const others = closed.filter((cell) => !explained.has(cell));
   if (others.length > 0) {
     ofCells.push(
-      `Redis does not match the ledger in these cells, so a worker must prepare them first: ${others.join(', ')}`,
+      `Redis does not match the ledger in cells ${others.join(', ')}. A worker must prepare these cells first`,
     );
     if (missingCopies !== undefined) ofCells.push(missingCopies);
   }
