@@ -849,10 +849,7 @@ async function shufflePool({ poolSize, prizes }, seed) {
 
 // Comparison of the revealed data of an exhausted block with its entry
 
-/**
- * Returns the root of a Merkle tree with `count` leaves.
- * @param digest SHA-256, maybe as a promise
- */
+/** Returns the root of a Merkle tree with `count` leaves. `digest` computes SHA-256, maybe as a promise. */
 async function rootOf(count, leafAt, digest) {
   const hashes = [];
   const join = async () => {
