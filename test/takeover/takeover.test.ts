@@ -171,7 +171,7 @@ describe('upgrade of the stores of version 1.4.0', () => {
       expect((await service.operator('POST', path, body)).text).toBe(text);
   });
 
-  test('this version commits the outbox of version 1.4.0 including an unconfirmed ticket, which its request id returns', async () => {
+  test('this version commits the outbox of version 1.4.0 with an uncommitted ticket, and a replay returns the ticket', async () => {
     await until(async () => (await outboxEntries()) === 0, 'the outbox is empty');
     const spins = await count(`SELECT count(*) AS rows FROM ledger WHERE kind = ${ENTRY_KINDS.spin.code}`);
     expect(spins).toBe(held.sent.length + 1);

@@ -100,7 +100,7 @@ export async function noteGameStatus(
 const PIECE = 500;
 
 /**
- * Makes the events of turned switches, oldest first. Each event is made once, even if several processes make
+ * Makes the events of changed switches, oldest first. Each event is made once, even if several processes make
  * events at once or one of them is interrupted. Only the first event of each partner sends an e-mail. A
  * raffle that was closed or voided meanwhile gets no event, because its last event must be CLOSED.
  * @returns the number of webhook deliveries recorded

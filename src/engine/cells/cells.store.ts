@@ -284,9 +284,9 @@ export async function writtenOf(
   sql: Sql,
   cell: number,
 ): Promise<{ fence: bigint; cursor: bigint } | undefined> {
-  const [row] = await sql<{ fence: bigint; cursor_id: bigint }[]>`
-      SELECT fence, cursor_id FROM cells WHERE cell = ${cell}`;
-  return row && { fence: row.fence, cursor: row.cursor_id };
+  const [row] = await sql<{ fence: bigint; cursor: bigint }[]>`
+    SELECT fence, cursor_id AS cursor FROM cells WHERE cell = ${cell}`;
+  return row;
 }
 
 export async function committedIdOf(sql: Sql, cell: number): Promise<bigint> {
