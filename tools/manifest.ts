@@ -13,7 +13,7 @@ const COMPILED = ['bench', 'clients', 'src', 'test', 'tools', 'workers'];
  * Output of earlier versions of the tools, which is removed because the list covers all of dist. The current
  * tools write it to other places.
  */
-const OF_EARLIER_TOOLS = ['openapi', '.typecheck.tsbuildinfo'];
+const OF_EARLIER_TOOLS = ['openapi', '.tsbuildinfo', '.typecheck.tsbuildinfo'];
 
 function removeStale(): void {
   for (const name of OF_EARLIER_TOOLS) rmSync(join('dist', name), { recursive: true, force: true });

@@ -5,6 +5,7 @@
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import ts from 'typescript';
 import type { CheckName } from '../../src/books/audit/report.js';
 import { ROOT } from '../support/root.js';
 
@@ -48,7 +49,10 @@ export const source = (file: string, find: string, replace: string): Fault => ({
   find,
   replace,
 });
-/** Defines a deliberate fault in a file of the built program, which is given by its path in dist/src/. */
+/**
+ * Defines a deliberate fault in a file of the built program, which is given by its path in dist/src/. The text to
+ * replace is that of the source without its types.
+ */
 export const built = (file: string, find: string, replace: string): Fault => ({
   file: `dist/src/${file}`,
   find,
@@ -67,11 +71,22 @@ export async function brokenBuild(faults: readonly Fault[]): Promise<BrokenBuild
     await cp(join(ROOT, part), join(root, part), { recursive: true });
   }
   await symlink(join(ROOT, 'node_modules'), join(root, 'node_modules'));
+  const texts = new Map<string, string>();
   for (const fault of faults) {
-    const path = join(root, fault.file);
-    await writeFile(path, withFault(await readFile(path, 'utf8'), fault));
+    texts.set(fault.file, withFault(texts.get(fault.file) ?? (await textOf(fault.file)), fault));
   }
+  for (const [file, text] of texts) await writeFile(join(root, file), text);
   return { root, remove: () => rm(root, { recursive: true, force: true }) };
+}
+
+/** The target language version is arbitrary, because it does not change the text of a statement. */
+const compilerOptions = { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext };
+
+/** Returns the text of a file that a fault names. For a file of dist this is the source without types. */
+export async function textOf(file: string): Promise<string> {
+  const source = file.replace(/^dist\/(.*)\.js$/, '$1.ts');
+  const text = await readFile(join(ROOT, source), 'utf8');
+  return source === file ? text : ts.transpileModule(text, { compilerOptions }).outputText;
 }
 
 /**

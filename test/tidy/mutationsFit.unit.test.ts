@@ -4,31 +4,17 @@
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import ts from 'typescript';
 import { expect, test } from 'vitest';
 import { CLUSTER_MUTATIONS } from '../mutation/clusterMutations.js';
 import { COMMUNAL_MUTATIONS } from '../mutation/communalMutations.js';
 import { DEALING_MUTATIONS, FOUND_BY_THE_MODEL } from '../mutation/dealingMutations.js';
 import { MOVE_MUTATIONS } from '../mutation/moveMutations.js';
-import { withFault } from '../mutation/mutant.js';
+import { textOf, withFault } from '../mutation/mutant.js';
 import { RELEASE_MUTATIONS } from '../mutation/releaseMutations.js';
 import { ROUND_MUTATIONS } from '../mutation/roundMutations.js';
 import { escaped } from '../mutation/suiteCopy.js';
 import { SUITE_MUTATIONS } from '../mutation/suiteMutations.js';
 import { ROOT } from '../support/root.js';
-
-/**
- * The compiler's target language version is arbitrary, because it does not change the text of a statement.
- */
-const compilerOptions = { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext };
-
-/** Compiles a file as the build does, so that no build is needed. */
-async function built(file: string): Promise<string> {
-  const source = file.replace(/^dist\/(.*)\.js$/, '$1.ts');
-  const text = await readFile(join(ROOT, source), 'utf8');
-  if (source === file) return text;
-  return ts.transpileModule(text, { compilerOptions }).outputText;
-}
 
 test('the text that each mutation replaces occurs exactly once in its file', async () => {
   const mutations = [DEALING_MUTATIONS, RELEASE_MUTATIONS, MOVE_MUTATIONS, COMMUNAL_MUTATIONS];
@@ -38,7 +24,7 @@ test('the text that each mutation replaces occurs exactly once in its file', asy
   for (const list of [...faults, FOUND_BY_THE_MODEL.map(({ fault }) => fault)]) {
     for (const fault of list) {
       try {
-        withFault(await built(fault.file), fault);
+        withFault(await textOf(fault.file), fault);
       } catch (error) {
         misfits.push((error as Error).message);
       }

@@ -1,0 +1,208 @@
+/**
+ * Builds `dist`: `node tools/build.mjs [STEP …]`. Without a step it runs every step whose inputs have changed
+ * since the step's last run, so a build without changes takes less than a second. With steps it runs only
+ * these. Independent steps run in parallel. Types are checked by `npm run check`, not by a build.
+ *
+ *    compile ─┬─> verifier ─┐
+ *    typebox  ├─> console ──┼─> manifest
+ *    types ──> client ─> docs ┘
+ */
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { promisify } from 'node:util';
+import { build as bundle } from 'esbuild';
+
+const run = promisify(execFile);
+/** Fingerprints of the inputs of each step at its last successful run. */
+const STATE = join('.cache', 'build.json');
+const TYPEBOX = { index: 'typebox', 'compile/index': 'typebox/compile', 'system/index': 'typebox/system' };
+
+/** Lists the files of a folder, or the file itself. A path that does not exist has no files. */
+function filesOf(path) {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found === undefined) return [];
+  if (found.isFile()) return [path];
+  return readdirSync(path, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name));
+}
+
+/** Lists the TypeScript files of tsconfig.build.json, with all files that they import. */
+function sources() {
+  const { include } = JSON.parse(readFileSync('tsconfig.build.json', 'utf8'));
+  const queue = include.flatMap(filesOf).filter((file) => /\.ts$/.test(file) && !/\.d\.ts$/.test(file));
+  const found = new Set(queue.filter((file) => !file.startsWith(join('tools', 'docs', 'page'))));
+  for (const file of found) {
+    for (const [, name] of readFileSync(file, 'utf8').matchAll(
+      /(?:from|import\()\s*'(\.{1,2}\/[^']+)\.js'/g,
+    )) {
+      const imported = relative('.', join(dirname(file), `${name}.ts`));
+      if (existsSync(imported)) found.add(imported);
+    }
+  }
+  return [...found].sort();
+}
+
+const node = (...args) => run(process.execPath, args);
+const tool = (name) => node(join('dist', 'tools', `${name}.js`));
+
+/** Bundles and runs a program of the openapi folder, which needs no compiled files. */
+async function openApi(name) {
+  const outfile = join('.cache', 'openapi', `${name}.js`);
+  await bundle({
+    entryPoints: [join('openapi', `${name}.ts`)],
+    outfile,
+    bundle: true,
+    packages: 'external',
+    format: 'esm',
+    platform: 'node',
+    logLevel: 'warning',
+  });
+  const { stdout } = await node(outfile);
+  process.stdout.write(stdout);
+}
+
+const CLIENT = join('clients', 'typescript');
+/** Each step with its inputs, an output that must exist, the steps before it, and its work. */
+const STEPS = {
+  typebox: {
+    inputs: () => ['package-lock.json'],
+    output: join('dist', 'typebox', 'index.js'),
+    after: [],
+    work: () =>
+      bundle({
+        entryPoints: TYPEBOX,
+        outdir: join('dist', 'typebox'),
+        bundle: true,
+        splitting: true,
+        format: 'esm',
+        platform: 'node',
+        logLevel: 'warning',
+      }),
+  },
+  compile: {
+    inputs: () => [...sources(), 'tsconfig.json', 'tsconfig.build.json'],
+    output: join('dist', 'src', 'cli', 'cli.js'),
+    after: [],
+    work: async () => {
+      await bundle({
+        entryPoints: sources(),
+        outbase: '.',
+        outdir: 'dist',
+        format: 'esm',
+        platform: 'node',
+        target: 'es2022',
+        sourcemap: true,
+        logLevel: 'warning',
+      });
+      chmodSync(join('dist', 'src', 'cli', 'cli.js'), 0o755);
+    },
+  },
+  types: {
+    inputs: () => filesOf('openapi').filter((file) => !file.endsWith('write.ts')),
+    output: join(CLIENT, 'src', 'partner.v1.ts'),
+    after: [],
+    work: () => openApi('types'),
+  },
+  client: {
+    inputs: () => [...filesOf(join(CLIENT, 'src')), join(CLIENT, 'tsconfig.json')],
+    output: join('dist', 'client', 'index.js'),
+    after: ['types'],
+    work: () =>
+      node(
+        join('node_modules', 'typescript', 'bin', 'tsc'),
+        '-p',
+        CLIENT,
+        '--noCheck',
+        '--outDir',
+        'dist/client',
+      ),
+  },
+  verifier: {
+    inputs: () => [...filesOf('verifier'), join('tools', 'verifier.ts')],
+    output: join('dist', 'verifier', 'verify.html'),
+    after: ['compile'],
+    work: () => tool('verifier'),
+  },
+  console: {
+    inputs: () => [...filesOf('console'), ...filesOf(join('src', 'domain')), join('tools', 'console.ts')],
+    output: join('dist', 'console', 'app.js'),
+    after: ['compile'],
+    work: () => tool('console'),
+  },
+  docs: {
+    inputs: () => [
+      ...['docs', 'tools', 'openapi', CLIENT, 'CHANGELOG.md', 'package.json'].flatMap(filesOf),
+      ...filesOf(join('dist', 'client')),
+    ],
+    output: join('dist', 'docs', 'index.html'),
+    after: ['compile', 'client', 'typebox'],
+    work: () => tool(join('docs', 'build')),
+  },
+  manifest: {
+    inputs: () =>
+      ['dist', 'lua', join('src', 'postgres', 'migrations'), 'package-lock.json'].flatMap(filesOf),
+    output: 'manifest.sha256',
+    after: ['verifier', 'console', 'docs'],
+    work: () => tool('manifest'),
+  },
+};
+
+const state = existsSync(STATE) ? JSON.parse(readFileSync(STATE, 'utf8')) : {};
+
+/** Hashes the paths, sizes and modification times of the inputs of a step. */
+function fingerprint(inputs) {
+  const hash = createHash('sha256').update(process.version);
+  for (const file of [...inputs, join('tools', 'build.mjs')]) {
+    const found = statSync(file, { throwIfNoEntry: false });
+    hash.update(`${file}\0${found?.size}\0${found?.mtimeMs}\n`);
+  }
+  return hash.digest('hex');
+}
+
+async function runStep(name) {
+  const { inputs, output, work } = STEPS[name];
+  if (existsSync(output) && state[name] === fingerprint(inputs())) return;
+  delete state[name];
+  await work();
+  // Some steps write files that are among their own inputs.
+  state[name] = fingerprint(inputs());
+}
+
+const started = new Map();
+/** Runs a step once, after the steps that must come before it. */
+function ensure(name) {
+  if (!started.has(name)) {
+    started.set(
+      name,
+      Promise.all(STEPS[name].after.map(ensure)).then(() => runStep(name)),
+    );
+  }
+  return started.get(name);
+}
+
+const asked = process.argv.slice(2);
+if (asked[0] === 'openapi') {
+  await ensure('typebox');
+  await openApi('write');
+} else {
+  try {
+    await Promise.all((asked.length > 0 ? asked : Object.keys(STEPS)).map(ensure));
+  } catch (error) {
+    process.stderr.write(`${error.stdout ?? ''}${error.stderr ?? `${error.message}\n`}`);
+    process.exitCode = 1;
+  } finally {
+    mkdirSync(dirname(STATE), { recursive: true });
+    writeFileSync(STATE, JSON.stringify(state));
+  }
+}
