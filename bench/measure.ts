@@ -136,6 +136,16 @@ function allStats(): Map<number, Stat> {
   return stats;
 }
 
+/** Returns the process ids of a process and of all its descendants. */
+export function treeOf(pid: number): number[] {
+  const stats = [...allStats()];
+  const within = (root: number): number[] => [
+    root,
+    ...stats.filter(([, { parent }]) => parent === root).flatMap(([child]) => within(child)),
+  ];
+  return within(pid);
+}
+
 function kilobytes(path: string, name: string): number {
   const match = new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(readFileSync(path, 'utf8'));
   return match === null ? 0 : Number(match[1]);
