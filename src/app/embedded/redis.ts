@@ -109,6 +109,8 @@ aof-load-truncated yes
 auto-aof-rewrite-percentage 200
 auto-aof-rewrite-min-size 256mb
 rdbcompression no
+# In a hash with fewer fields Redis searches field by field, and each batch reads and writes its partners and games.
+hash-max-listpack-entries 8
 save ""
 maxmemory-policy noeviction
 `;
