@@ -9,7 +9,9 @@
  * answers are exactly the spins that the server dealt.
  */
 import autocannon from 'autocannon';
-import type { LoadOrder, LoadResult } from './load.js';
+import type { Histogram } from 'hdr-histogram-js';
+import type { Connection, Kind, Latencies, LoadOrder, LoadResult } from './load.js';
+import { MixedRequests } from './mixedRequests.js';
 import { newHistogram, Schedule } from './schedule.js';
 import { SpinRequests } from './spinRequests.js';
 
@@ -23,8 +25,10 @@ interface Client {
   _doRequest(): void;
   responseMax?: number;
   destroy(): void;
-  /** The time at which the current spin was due. This module adds the property to autocannon's client. */
+  readonly requestIterator: { recordBody(request: unknown, status: number, body: string): void };
+  /** The time at which the current spin was due. This module adds this property and the next one. */
   dueMs: number;
+  connection: Connection;
 }
 
 const SAMPLE_MS = 100;
@@ -45,14 +49,10 @@ function follow(schedule: Schedule, client: Client): void {
 }
 
 export function loadByAutocannon(order: LoadOrder): Promise<LoadResult> {
-  const requests = new SpinRequests(order);
-  const nextRequest = (): Buffer => {
-    const request = Buffer.allocUnsafe(requests.length);
-    requests.writeNext(request);
-    return request;
-  };
+  const requests = order.mix === undefined ? new SpinRequests(order) : new MixedRequests(order, order.mix);
   const clients: Client[] = [];
-  const latencyMicros = newHistogram();
+  const latencies = new Map<Kind, Histogram>([['spins', newHistogram()]]);
+  let spins = 0;
   return new Promise((resolve, reject) => {
     const schedule = order.rate === undefined ? undefined : new Schedule(order.rate, order.seconds);
     const startedMs = schedule?.startMs ?? performance.now();
@@ -69,7 +69,12 @@ export function loadByAutocannon(order: LoadOrder): Promise<LoadResult> {
           const client = published as unknown as Client;
           if (typeof client.getRequestBuffer !== 'function' || typeof client._doRequest !== 'function')
             throw new Error('The installed autocannon does not have the expected structure');
-          client.getRequestBuffer = nextRequest;
+          const connection: Connection = { kind: 'spins' };
+          client.connection = connection;
+          client.getRequestBuffer = () => requests.next(connection);
+          if (requests instanceof MixedRequests)
+            client.requestIterator.recordBody = (_request, status, body) =>
+              requests.received(connection, status, body);
           if (schedule !== undefined) follow(schedule, client);
           clients.push(client);
         },
@@ -84,23 +89,25 @@ export function loadByAutocannon(order: LoadOrder): Promise<LoadResult> {
           count,
         ]);
         resolve({
-          spins: result['2xx'],
+          spins,
           non2xx: result.non2xx,
           errors: result.errors,
           statuses: Object.fromEntries(statuses),
           seconds: (endedMs - startedMs) / 1000,
-          p50Ms: latencyMicros.getValueAtPercentile(50) / 1000,
-          p99Ms: latencyMicros.getValueAtPercentile(99) / 1000,
-          p999Ms: latencyMicros.getValueAtPercentile(99.9) / 1000,
-          maxMs: latencyMicros.maxValue / 1000,
+          ...latenciesOf(latencies.get('spins')!),
           lateP99Ms: schedule && schedule.lateMicros.getValueAtPercentile(99) / 1000,
+          kinds: Object.fromEntries([...latencies].map(([kind, micros]) => [kind, latenciesOf(micros)])),
         });
       },
     );
-    instance.on('response', (client, _status, _bytes, responseMs) => {
+    instance.on('response', (published, status, _bytes, responseMs) => {
       endedMs = performance.now();
-      const latencyMs = schedule === undefined ? responseMs : endedMs - (client as unknown as Client).dueMs;
-      latencyMicros.recordValue(Math.round(latencyMs * 1000));
+      const { dueMs, connection } = published as unknown as Client;
+      const latencyMs = schedule === undefined ? responseMs : endedMs - dueMs;
+      const micros = latencies.get(connection.kind) ?? newHistogram();
+      latencies.set(connection.kind, micros);
+      micros.recordValue(Math.round(latencyMs * 1000));
+      if (connection.kind === 'spins' && status < 300) spins++;
     });
     if (schedule === undefined) {
       setTimeout(() => {
@@ -109,3 +116,11 @@ export function loadByAutocannon(order: LoadOrder): Promise<LoadResult> {
     }
   });
 }
+
+const latenciesOf = (micros: Histogram): Latencies => ({
+  count: micros.totalCount,
+  p50Ms: micros.getValueAtPercentile(50) / 1000,
+  p99Ms: micros.getValueAtPercentile(99) / 1000,
+  p999Ms: micros.getValueAtPercentile(99.9) / 1000,
+  maxMs: micros.maxValue / 1000,
+});

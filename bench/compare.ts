@@ -70,7 +70,7 @@ function readOptions() {
   });
   const { against, cluster } = values;
   const alike = readShape(values);
-  const shape = cluster ? { ...alike, isCluster: true } : alike;
+  const shape = cluster ? { ...alike, nodes: 3 } : alike;
   const settings = readSettings(values.set);
   const isUsual = isDeepStrictEqual(
     { ...shape, communal: undefined },

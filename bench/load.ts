@@ -17,11 +17,43 @@ export interface Target {
   readonly wagerUsd: number;
 }
 
+export const KINDS = ['spins', 'rounds', 'reads', 'writes'] as const;
+export type Kind = (typeof KINDS)[number];
+
+/** Other requests that are sent besides spins. */
+export interface Mix {
+  readonly partners: readonly {
+    readonly apiKey: string;
+    readonly tableId: number;
+    readonly webhookId: number;
+  }[];
+  readonly tableWagerUsd: number;
+  /** Fraction of each kind of request. A deal of a round is followed by requests that do not count. */
+  readonly shares: Readonly<Record<Kind, number>>;
+}
+
+/** State of a connection of the load generator. */
+export interface Connection {
+  /** Kind of the request that is being answered. */
+  kind: Kind;
+  apiKey?: string;
+  /** Next request of the connection, if the last response requires one. */
+  followUp?: Buffer | undefined;
+}
+
+export interface RequestSource {
+  next(connection: Connection): Buffer;
+  received?(connection: Connection, status: number, body: string): void;
+}
+
 export interface LoadOrder {
   readonly base: string;
   readonly path: string;
-  /** Targets of the spins, drawn at random. A target that is listed twice is drawn twice as often. */
+  /** Targets of the spins, drawn at random. */
   readonly targets: readonly Target[];
+  /** True: the n-th target is drawn with a frequency proportional to 1/n (Zipf's law). Default: all equally often. */
+  readonly isZipf?: boolean;
+  readonly mix?: Mix;
   readonly connections: number;
   readonly players: number;
   readonly hasRequestId: boolean;
@@ -36,7 +68,7 @@ export interface LoadOrder {
 }
 
 export interface LoadResult {
-  /** Number of answers with a 2xx status, which are dealt spins. */
+  /** Number of spins with a 2xx status, which are dealt spins. */
   readonly spins: number;
   readonly non2xx: number;
   /** Number of failed connections and of requests that timed out. */
@@ -57,7 +89,22 @@ export interface LoadResult {
    * that had a free connection. This is the generator's own part of the latency.
    */
   readonly lateP99Ms: number | undefined;
+  /** Latencies of each kind of request. Without a mix there are only spins. */
+  readonly kinds: Readonly<Partial<Record<Kind, Latencies>>>;
 }
+
+/** Number of responses, and percentiles of their latency in ms. */
+export interface Latencies {
+  readonly count: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  readonly p999Ms: number;
+  readonly maxMs: number;
+}
+
+/** Returns the number of responses of all kinds. */
+export const requestsOf = ({ kinds }: LoadResult): number =>
+  Object.values(kinds).reduce((sum, { count }) => sum + count, 0);
 
 export interface Generator {
   readonly pid: number;

@@ -156,3 +156,19 @@ async function scrape(endpoints: Service['metrics']): Promise<Map<string, number
   }
   return sums;
 }
+
+/** Returns the cumulative counts of a histogram by the upper bound of each bucket, summed over all processes. */
+export async function scrapeBuckets(
+  endpoints: Service['metrics'],
+  metric: string,
+): Promise<Map<number, number>> {
+  const sums = new Map<number, number>();
+  const line = new RegExp(`^${metric}_bucket\\{.*le="([^"]+)".*\\} (\\S+)$`, 'gm');
+  for (const { url } of endpoints) {
+    for (const [, bound, count] of (await (await fetch(url)).text()).matchAll(line)) {
+      const key = bound === '+Inf' ? Number.POSITIVE_INFINITY : Number(bound);
+      sums.set(key, (sums.get(key) ?? 0) + Number(count));
+    }
+  }
+  return sums;
+}

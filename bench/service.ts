@@ -95,7 +95,7 @@ export async function startService(
   settings: Readonly<Record<string, string>> = {},
 ): Promise<Service> {
   const cellCount = Number(settings.CELLS ?? CELLS_BY_DEFAULT);
-  const stores = await startStores(cleanup, shape.isCluster === true ? cellCount : undefined);
+  const stores = await startStores(cleanup, cellCount, shape.nodes);
   const cells = Array.from({ length: cellCount }, (_, cell) => stores.cell(cell));
   const operatorKey = randomBytes(24).toString('hex');
   const environment = {

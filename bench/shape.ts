@@ -16,8 +16,8 @@ export interface Shape {
    * fires every 10,000 spins (`rare`) or every 1,000 spins (`often`).
    */
   readonly communal?: 'rare' | 'often' | undefined;
-  /** True if the cells are on three primaries of a Redis Cluster, without replicas. */
-  readonly isCluster?: boolean;
+  /** Number of primaries of a Redis Cluster without replicas. Undefined: a single Redis server. */
+  readonly nodes?: number | undefined;
 }
 
 export const SHAPE: Shape = { ack: 'redis', frontEnds: 0, partners: 1, games: 1, gameType: 'slot' };

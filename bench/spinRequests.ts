@@ -2,7 +2,7 @@
  * Creates spin requests as bytes from templates. There is one template for each target, all with the same
  * length. Only the player and the request id are written for each request.
  */
-import type { LoadOrder } from './load.js';
+import type { LoadOrder, RequestSource } from './load.js';
 
 /** Returns the id of a player by number. All ids have the same length. */
 export const playerName = (number: number): string => `player-${10_000_000 + number}`;
@@ -29,27 +29,56 @@ const FIRST_PLAYER = Number(playerName(0).slice(-PLAYER_DIGITS));
 
 let requestCount = 0;
 
-export class SpinRequests {
+/** Size of the table from which targets are drawn by Zipf's law. */
+const DRAWS = 65_536;
+
+export class SpinRequests implements RequestSource {
   readonly #templates: readonly Template[];
   readonly #players: number;
+  /** Places of templates, each as often as it is drawn. Undefined: all equally often. */
+  readonly #draws: Uint16Array | undefined;
   /** Length of each request in bytes. */
-  readonly length: number;
+  readonly #length: number;
 
   constructor(order: LoadOrder) {
     this.#templates = templatesOf(order);
     this.#players = order.players;
-    this.length = this.#templates[0]!.bytes.length;
+    this.#length = this.#templates[0]!.bytes.length;
+    this.#draws = order.isZipf ? zipfDraws(order.targets.length) : undefined;
   }
 
-  /** Writes the next spin, with a random target, a random player and a new request id. */
-  writeNext(into: Buffer): void {
+  /** Returns the next spin, with a random target, a random player and a new request id. */
+  next(): Buffer {
+    const into = Buffer.allocUnsafe(this.#length);
     const templates = this.#templates;
-    const place = templates.length === 1 ? 0 : Math.floor(Math.random() * templates.length);
+    const draws = this.#draws;
+    const place =
+      draws === undefined
+        ? templates.length === 1
+          ? 0
+          : Math.floor(Math.random() * templates.length)
+        : draws[Math.floor(Math.random() * DRAWS)]!;
     const { bytes, playerAt, counterAt } = templates[place]!;
     into.set(bytes);
     writeDigits(into, playerAt, PLAYER_DIGITS, FIRST_PLAYER + Math.floor(Math.random() * this.#players));
     if (counterAt >= 0) writeDigits(into, counterAt, COUNTER_DIGITS, requestCount++);
+    return into;
   }
+}
+
+function zipfDraws(targets: number): Uint16Array {
+  const draws = new Uint16Array(DRAWS);
+  const total = Array.from({ length: targets }, (_, place) => 1 / (place + 1)).reduce(
+    (sum, each) => sum + each,
+    0,
+  );
+  let at = 0;
+  let sum = 0;
+  for (let place = 0; place < targets; place++) {
+    sum += 1 / (place + 1) / total;
+    for (const end = Math.round(sum * DRAWS); at < end; at++) draws[at] = place;
+  }
+  return draws;
 }
 
 /** Returns a request for each target. All requests have the same length. */

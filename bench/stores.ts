@@ -72,9 +72,9 @@ async function diskFolder(cleanup: Cleanup): Promise<string> {
   return folder;
 }
 
-/** @param cells number of cells that the bench uses */
-async function startCluster(cells: number, cleanup: Cleanup): Promise<Hot> {
-  const cluster = await ownCluster(undefined, { hasReplicas: false, folder: await diskFolder(cleanup) });
+async function startCluster(cells: number, primaries: number, cleanup: Cleanup): Promise<Hot> {
+  const folder = await diskFolder(cleanup);
+  const cluster = await ownCluster(undefined, { hasReplicas: false, primaries, folder });
   cleanup.add(() => cluster.drop());
   const clients = new Map(cluster.servers.map((server) => [server, rawRedis(server.url)]));
   for (const client of clients.values()) cleanup.add(() => client.disconnect());
@@ -90,9 +90,10 @@ async function startCluster(cells: number, cleanup: Cleanup): Promise<Hot> {
 /**
  * Starts the stores.
  *
- * @param clusterCells number of cells on a cluster; undefined: a single server
+ * @param cells number of cells that the bench uses
+ * @param nodes number of primaries of a cluster; undefined: a single server
  */
-export async function startStores(cleanup: Cleanup, clusterCells?: number): Promise<Stores> {
+export async function startStores(cleanup: Cleanup, cells = 1, nodes?: number): Promise<Stores> {
   const folder = await diskFolder(cleanup);
   const own = await ownStores({ folder, onEvent: (line) => console.error(line) });
   cleanup.add(() => own.drop());
@@ -103,7 +104,7 @@ export async function startStores(cleanup: Cleanup, clusterCells?: number): Prom
     const pids = [own.redis.pid()!];
     return { redisUrl: own.redis.url, redis, cell: (cell) => ({ redis, name: cell }), pids };
   };
-  const hot = clusterCells === undefined ? single() : await startCluster(clusterCells, cleanup);
+  const hot = nodes === undefined ? single() : await startCluster(cells, nodes, cleanup);
   const ask = async <Row extends object>(query: string): Promise<Row[]> => {
     const sql = connectPostgres(postgres.url, { max: 1, name: 'bench', onError: () => {} });
     try {

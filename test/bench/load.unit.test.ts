@@ -22,9 +22,7 @@ describe('requests rendered for a load test', () => {
     requestIdPrefix: 'f'.repeat(23),
   };
   const render = (requests: SpinRequests) => {
-    const bytes = Buffer.alloc(requests.length);
-    requests.writeNext(bytes);
-    const [head, body] = bytes.toString().split('\r\n\r\n') as [string, string];
+    const [head, body] = requests.next().toString().split('\r\n\r\n') as [string, string];
     const length = Number(/Content-Length: (\d+)/.exec(head)?.[1]);
     expect(body).toHaveLength(length);
     return { apiKey: /X-API-Key: (.+)/.exec(head)?.[1], ...JSON.parse(body) };
@@ -40,6 +38,15 @@ describe('requests rendered for a load test', () => {
     expect(new Set(spins.map(({ gameId, apiKey, wagerUsd }) => `${apiKey} ${gameId} ${wagerUsd}`))).toEqual(
       new Set(targets.map(({ gameId, apiKey, wagerUsd }) => `${apiKey} ${gameId} ${wagerUsd}`)),
     );
+  });
+
+  it('plays the n-th target with a frequency proportional to 1/n if Zipf is wanted', () => {
+    const requests = new SpinRequests({ ...order, isZipf: true });
+    const games = Array.from({ length: 6000 }, () => render(requests).gameId);
+    const share = games.filter((gameId) => gameId === 7).length / games.length;
+    // The expected share is 2/3, and its standard deviation is 0.006.
+    expect(share).toBeGreaterThan(0.62);
+    expect(share).toBeLessThan(0.71);
   });
 
   it('renders requests without a request id if none is wanted', () => {

@@ -45,6 +45,8 @@ export interface TestCluster {
 export interface ClusterOptions {
   /** Whether primaries have replicas. If false, the cluster has primaries only. */
   readonly hasReplicas?: boolean;
+  /** Number of primaries, at most 6; 3 with replicas. Default: 3. */
+  readonly primaries?: number;
   /** A folder for the data, which is kept. By default a temporary folder is used and removed. */
   readonly folder?: string;
 }
@@ -56,7 +58,7 @@ export interface ClusterOptions {
  */
 export async function ownCluster(
   settings?: (folder: string) => Promise<string>,
-  { hasReplicas = true, folder }: ClusterOptions = {},
+  { hasReplicas = true, primaries = 3, folder }: ClusterOptions = {},
 ): Promise<TestCluster> {
   const undo = new Cleanup();
   const dataDir = folder ?? (await realpath(await mkdtemp(join(await storesParent(), 'spindle-cluster-'))));
@@ -71,10 +73,10 @@ export async function ownCluster(
       undo.add(() => server.close());
       return server;
     };
-    const members = (await clusterMembers(options, settings)).slice(0, hasReplicas ? 6 : 3);
+    const members = (await clusterMembers(options, settings)).slice(0, hasReplicas ? 6 : primaries);
     const servers = await Promise.all(members.map(begin));
     const urls = servers.map(({ url }) => url);
-    await formCluster(options, urls);
+    await formCluster(options, urls, primaries);
     return {
       url: clusterUrl(urls),
       servers,

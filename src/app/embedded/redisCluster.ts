@@ -92,10 +92,15 @@ shutdown-timeout 0
 `;
 
 /**
- * Forms a Redis Cluster of the servers if they are not one yet, and waits until the cluster is complete.
+ * Forms a Redis Cluster of the servers if they are not one yet, and waits until the cluster is complete. The
+ * first servers become primaries, and the others replicas of them in the same order.
  * @throws Error on a timeout
  */
-export async function formCluster(options: EmbeddedOptions, urls: readonly string[]): Promise<void> {
+export async function formCluster(
+  options: EmbeddedOptions,
+  urls: readonly string[],
+  primaries = PRIMARIES,
+): Promise<void> {
   const ask = (i: number, ...words: (string | number)[]): Promise<string> => askRedis(urls[i]!, words);
   const deadline = performance.now() + FORMED_WITHIN_MS;
   const everywhere = async (text: string, ...question: string[]): Promise<void> => {
@@ -110,24 +115,24 @@ export async function formCluster(options: EmbeddedOptions, urls: readonly strin
   };
   if ((await readText(formedFile(options))) === undefined) {
     for (let i = 0; i < urls.length; i++) await ask(i, 'CLUSTER', 'SET-CONFIG-EPOCH', i + 1);
-    for (let i = 0; i < PRIMARIES; i++) await ask(i, 'CLUSTER', 'ADDSLOTSRANGE', ...slotsOf(i));
+    for (let i = 0; i < primaries; i++) await ask(i, 'CLUSTER', 'ADDSLOTSRANGE', ...slotsOf(i, primaries));
     for (let i = 1; i < urls.length; i++) {
       const busPort = await readText(join(folderOf(options), String(i), 'bus-port'));
       await ask(0, 'CLUSTER', 'MEET', '127.0.0.1', new URL(urls[i]!).port, Number(busPort));
     }
     await everywhere(`cluster_known_nodes:${urls.length}`, 'CLUSTER', 'INFO');
-    for (let i = PRIMARIES; i < urls.length; i++)
-      await ask(i, 'CLUSTER', 'REPLICATE', await ask(i - PRIMARIES, 'CLUSTER', 'MYID'));
+    for (let i = primaries; i < urls.length; i++)
+      await ask(i, 'CLUSTER', 'REPLICATE', await ask(i - primaries, 'CLUSTER', 'MYID'));
     await everywhere(`cluster_slots_assigned:${SLOTS}`, 'CLUSTER', 'INFO');
   }
   await everywhere('cluster_state:ok', 'CLUSTER', 'INFO');
-  for (let i = PRIMARIES; i < urls.length; i++) await linked(() => ask(i, 'INFO', 'replication'), deadline);
+  for (let i = primaries; i < urls.length; i++) await linked(() => ask(i, 'INFO', 'replication'), deadline);
   await writeFileAtomic(formedFile(options), '');
 }
 
-const slotsOf = (primary: number): [number, number] => [
-  Math.ceil((primary * SLOTS) / PRIMARIES),
-  Math.ceil(((primary + 1) * SLOTS) / PRIMARIES) - 1,
+const slotsOf = (primary: number, primaries: number): [number, number] => [
+  Math.ceil((primary * SLOTS) / primaries),
+  Math.ceil(((primary + 1) * SLOTS) / primaries) - 1,
 ];
 
 /** Waits until a server is a primary, or a replica that is in sync with its primary. */
