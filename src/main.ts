@@ -22,9 +22,11 @@ import { openRedis, storeAddresses } from './app/openStores.js';
 import { EventNotes } from './app/oversight/eventNotes.js';
 import { openPostgresPools } from './app/postgresPools.store.js';
 import { noteAddress } from './app/program/address.js';
+import { FrontEndProcesses } from './app/program/frontEndProcesses.js';
 import { installFixed, openSecretBox, openSeedBox, operatorKeyOf, sealAll } from './app/program/installed.js';
 import { KeyReplacement } from './app/program/keyReplacement.js';
 import { openDemo } from './app/program/openDemo.js';
+import { answerScrapes } from './app/program/parentProcess.js';
 import { untilServed } from './app/program/playable.js';
 import { beginProgramCheck } from './app/program/programFiles.js';
 import type { Running } from './app/program/running.js';
@@ -74,7 +76,7 @@ async function startAll(
   world: World,
   services: ServiceGroup,
 ): Promise<Running> {
-  const metrics = new Metrics();
+  const metrics = new Metrics(config.processes.name);
   const events = newEvents((error, event) => log.error({ err: error, event }, 'event handler failed'));
   subscribeMetrics(events, metrics);
   subscribeLog(events, log, config);
@@ -183,13 +185,19 @@ async function serve(
   const metricsServer = new MetricsServer(metrics, address, () =>
     readiness(parts, unservedVolatile(config, nodes, postgresDurability)).then(readyAnswer),
   );
-  await services.add(metricsServer).catch((error: Error) => {
-    throw new SetupError(error.message);
-  });
+  if (config.processes.isChild) answerScrapes(metrics);
+  else
+    await services.add(metricsServer).catch((error: Error) => {
+      throw new SetupError(error.message);
+    });
   const demo = await openDemo(config, store, nodes, catalog);
-  const port = config.roles.http
+  let port = config.roles.http
     ? await (await import('./app/roles/frontEnd.js')).startFrontEnd(parts)
     : undefined;
+  if (config.processes.children.length > 0) {
+    const frontEnds = await FrontEndProcesses.open(parts, port);
+    port = (await services.add(frontEnds)).port;
+  }
   await noteAddress(config, port, services);
   const { port: metricsPort } = metricsServer;
   return { port, metricsPort, demo, waitsFor: () => services.waitsFor, stop: () => services.stop() };

@@ -7,6 +7,7 @@ import { TrustedProxies } from '../domain/trustedProxies.js';
 import { PROJECT_ROOT } from '../platform/projectRoot.js';
 import { checkCron } from '../platform/runtime/cron.js';
 import { type Constants, constantsWith } from './constants.js';
+import { type ProcessPlan, planProcesses } from './processPlan.js';
 import { AllSettings, Environment, PRODUCTION_RANGES, REMOVED_SETTINGS } from './settings.js';
 
 type Variables = Static<typeof AllSettings>;
@@ -15,10 +16,18 @@ export interface Config
   extends Readonly<
     Omit<
       Variables,
-      'ROLES' | 'TRUST_PROXY' | 'ALLOW_VOLATILE_REDIS' | 'ALLOW_VOLATILE_POSTGRES' | 'TEST_CONSTANTS'
+      | 'ROLES'
+      | 'FRONT_ENDS'
+      | 'FRONT_END_NAME'
+      | 'TRUST_PROXY'
+      | 'ALLOW_VOLATILE_REDIS'
+      | 'ALLOW_VOLATILE_POSTGRES'
+      | 'TEST_CONSTANTS'
     >
   > {
-  readonly roles: { readonly http: boolean; readonly worker: boolean };
+  /** Roles of this process. */
+  readonly roles: ProcessPlan['roles'];
+  readonly processes: ProcessPlan;
   readonly allowVolatileRedis: boolean;
   readonly allowVolatilePostgres: boolean;
   readonly trustedProxies: TrustedProxies;
@@ -103,8 +112,8 @@ function checkProductionRanges(given: Pick<Variables, keyof typeof PRODUCTION_RA
  */
 export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config {
   const variables = readVariables(environment);
-  const { ROLES, ALLOW_VOLATILE_REDIS, ALLOW_VOLATILE_POSTGRES, TRUST_PROXY, TEST_CONSTANTS, ...rest } =
-    variables;
+  const { ROLES, FRONT_ENDS, FRONT_END_NAME, TRUST_PROXY, TEST_CONSTANTS, ...others } = variables;
+  const { ALLOW_VOLATILE_REDIS, ALLOW_VOLATILE_POSTGRES, ...rest } = others;
   setting('env/SETTLEMENT_CRON', () => checkCron(rest.SETTLEMENT_CRON));
   if (rest.DATABASE_URL !== undefined && TEST_CONSTANTS === undefined) checkProductionRanges(rest);
   if (rest.IDEMPOTENCY_TTL_S < rest.REQUEST_ID_WINDOW_S)
@@ -112,10 +121,11 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
   const trustedProxies = setting('TRUST_PROXY', () => new TrustedProxies(TRUST_PROXY));
   const constants = setting('TEST_CONSTANTS', () => constantsWith(TEST_CONSTANTS));
   const root = PROJECT_ROOT;
-  const roles = ROLES.split(',');
+  const processes = setting('FRONT_ENDS', () => planProcesses(ROLES.split(','), FRONT_ENDS, FRONT_END_NAME));
   return Object.freeze({
     ...rest,
-    roles: Object.freeze({ http: roles.includes('http'), worker: roles.includes('worker') }),
+    roles: processes.roles,
+    processes,
     allowVolatileRedis: ALLOW_VOLATILE_REDIS === '1',
     allowVolatilePostgres: ALLOW_VOLATILE_POSTGRES === '1',
     trustedProxies,

@@ -2,7 +2,7 @@
  * Opens the stores. Stores with a configured address are used; the others are started as embedded servers.
  * The pools of Postgres are in postgresPools.store.ts.
  */
-import { rm, writeFile } from 'node:fs/promises';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
 import { REDIS_MAJOR_MIN, type RedisNode } from '../engine/redis/node.js';
@@ -26,7 +26,10 @@ import {
 /** Timeout for stopping an embedded server, in ms. It has 15 s to end, and 5 s more after it is killed. */
 const STORE_STOP_TIMEOUT_MS = 25_000;
 
-/** Returns the addresses of the stores. Stores without a configured address are started. */
+/**
+ * Returns the addresses of the stores. Stores without a configured address are started; a front end that
+ * another process has started uses the stores of that process.
+ */
 export async function storeAddresses(
   config: Config,
   log: Logger,
@@ -36,6 +39,7 @@ export async function storeAddresses(
   const { REDIS_URL, DATABASE_URL } = config;
   if (REDIS_URL !== undefined && DATABASE_URL !== undefined)
     return { redisUrl: REDIS_URL, databaseUrl: DATABASE_URL };
+  if (config.processes.isChild) return JSON.parse(await readFile(join(config.dataDir, STORES_FILE), 'utf8'));
   const lock = await lockDataDir(config.dataDir);
   await services.add(closing('data folder lock', () => lock.release()));
   await closeTree(lock.dataDir);

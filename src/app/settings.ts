@@ -273,6 +273,11 @@ const LARGE = {
     description:
       'Roles of the process: `http` serves the APIs; `worker` flushes the ledger, makes blocks and settlement reports, and delivers webhooks',
   }),
+  FRONT_ENDS: Type.String({
+    default: '1',
+    description:
+      'Number of front-end processes that one start runs on HOST and PORT, 1 to 64 (docs/scaling.md). Above 1, the first process has the role `worker` and starts the front ends; with `ROLES=http` it is one of the front ends. `auto`: the number of available processors less one, at least 1',
+  }),
   CELLS: Type.Optional(
     Type.Integer({
       minimum: 1,
@@ -316,7 +321,7 @@ const LARGE = {
       minimum: 1,
       maximum: 1_000_000,
       description:
-        'Maximum memory for the request-id filters of each front end, in MB; a request id takes 2 to 3 bytes. Default: a quarter of the memory that the process may use. Beyond the limit the filters become coarser, so more new ids are looked up in Postgres, but no id is forgotten. A front end does not start if the coarsest filters, which take half the memory, do not fit',
+        'Maximum memory for the request-id filters of each front end, in MB; a request id takes 2 to 3 bytes. Default: a quarter of the memory that the process may use, divided by FRONT_ENDS. Beyond the limit the filters become coarser, so more new ids are looked up in Postgres, but no id is forgotten. A front end does not start if the coarsest filters, which take half the memory, do not fit',
     }),
   ),
 };
@@ -334,7 +339,10 @@ export const SETTING_GROUPS = {
 /** Every setting, with its default, range and meaning. */
 export const Environment = Type.Object({ ...EVERYONE, ...PRODUCTION, ...LARGE });
 
-/** Every setting that a process reads: those of {@link Environment}, and two undocumented ones for tests. */
+/**
+ * Every setting that a process reads: those of {@link Environment}, two undocumented ones for tests, and one
+ * that the first process sets for the processes that it starts.
+ */
 export const AllSettings = Type.Object({
   ...Environment.properties,
   /**
@@ -344,4 +352,6 @@ export const AllSettings = Type.Object({
   FAILPOINT: Type.Optional(Type.String({ pattern: '^[a-z.-]+(:[1-9][0-9]*)?$' })),
   /** JSON of the constants (constants.ts) with changed values. */
   TEST_CONSTANTS: Type.Optional(Type.String()),
+  /** Name of a front end that another process of the program has started (FRONT_ENDS). */
+  FRONT_END_NAME: Type.Optional(Type.String({ pattern: '^front-end-[1-9][0-9]?$' })),
 });

@@ -9,3 +9,4 @@ export { startEmbeddedPostgres } from './postgres.js';
 export { startEmbeddedRedis } from './redis.js';
 export { clusterMembers, clusterUrl, formCluster, startEmbeddedCluster } from './redisCluster.js';
 export type { EmbeddedOptions, EmbeddedStore } from './store.js';
+export { type Supervisor, supervise } from './supervisor.js';

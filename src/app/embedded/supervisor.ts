@@ -1,5 +1,5 @@
 /**
- * Keeps a server running as a child process.
+ * Keeps a server, or another process of the program, running as a child process.
  *
  *  starting ──answers──▶ up ──dies──▶ waiting ──back-off over──▶ starting …
  *
@@ -20,13 +20,18 @@ export interface Launch {
   cwd: string;
   uid?: number | undefined;
   gid?: number | undefined;
+  /**
+   * Called with the started child if this process exchanges messages with it. Such a child writes to the
+   * output of this process.
+   */
+  onChild?: (child: ChildProcess) => void;
 }
 
 export interface SupervisorOptions {
   /** Name of the server in the log, for example `redis`. */
   name: string;
-  /** Log file for the output of the server. */
-  logFile: string;
+  /** Log file for the output of the server; undefined if the launch has `onChild`. */
+  logFile?: string;
   /** Called before every start. Prepares the start of the server and returns its command line. */
   launch: () => Promise<Launch>;
   /** Returns whether the server answers. Must return false instead of failing. */
@@ -34,6 +39,10 @@ export interface SupervisorOptions {
   /** Signals sent in turn, each followed by the deadline, before SIGKILL. */
   stopSignals: readonly NodeJS.Signals[];
   stopDeadlineMs: number;
+  /** Deadline of the first start, in ms; default: {@link FIRST_READY_DEADLINE_MS}. */
+  firstReadyDeadlineMs?: number;
+  /** Number of attempts of the first start; default: {@link FIRST_STARTS_MAX}. */
+  firstStartsMax?: number;
   /** Writes a line to the log when the server dies, is running again, or had to be killed. */
   onEvent: (line: string) => void;
 }
@@ -97,13 +106,13 @@ class Keeper implements Supervisor {
   /** Resolves when the server answers for the first time. The restart loop continues until stop(). */
   async start(): Promise<void> {
     process.once('exit', this.#onProcessExit);
-    const { name, logFile } = this.#options;
+    const { name, logFile, firstReadyDeadlineMs = FIRST_READY_DEADLINE_MS } = this.#options;
     let onUp = () => {};
     const up = new Promise<'up'>((resolve) => {
       onUp = () => resolve('up');
     });
     this.#loop = this.#keepAlive(onUp);
-    const late = delay(FIRST_READY_DEADLINE_MS, 'late' as const, { signal: this.#halt.signal, ref: false });
+    const late = delay(firstReadyDeadlineMs, 'late' as const, { signal: this.#halt.signal, ref: false });
     late.catch(() => {});
     try {
       const outcome = await Promise.race([up, this.#loop, late]);
@@ -113,13 +122,11 @@ class Keeper implements Supervisor {
       throw error;
     }
     await this.stop();
-    throw new Error(
-      `${name} did not respond within ${FIRST_READY_DEADLINE_MS / 1000} s (${lastLines(logFile)})`,
-    );
+    throw new Error(`${name} did not respond within ${firstReadyDeadlineMs / 1000} s${lastLines(logFile)}`);
   }
 
   async #keepAlive(onUp: () => void): Promise<void> {
-    const { name, onEvent, logFile } = this.#options;
+    const { name, onEvent, logFile, firstStartsMax = FIRST_STARTS_MAX } = this.#options;
     let backoffMs = BACKOFF_MS_MIN;
     let everUp = false;
     let diedAtMs = 0;
@@ -133,8 +140,8 @@ class Keeper implements Supervisor {
       });
       if (this.#halt.signal.aborted) return;
       diedAtMs = upAtMs === undefined && diedAtMs > 0 ? diedAtMs : performance.now();
-      if (!everUp && starts >= FIRST_STARTS_MAX) {
-        throw new Error(`${name} did not start: ${how} (${lastLines(logFile)})`);
+      if (!everUp && starts >= firstStartsMax) {
+        throw new Error(`${name} did not start: ${how}${lastLines(logFile)}`);
       }
       if (upAtMs !== undefined && performance.now() - upAtMs >= STEADY_MS) backoffMs = BACKOFF_MS_MIN;
       onEvent(`${name} ended unexpectedly (${how}); restarting it in ${backoffMs} ms`);
@@ -194,17 +201,19 @@ class Keeper implements Supervisor {
   }
 }
 
-function startChild(launch: Launch, logFile: string): Running {
+function startChild(launch: Launch, logFile: string | undefined): Running {
   // The child writes to the log file directly. With a pipe, it would die of a broken pipe when this process
   // ends.
-  const log = openLog(logFile);
+  const log = logFile === undefined ? undefined : openLog(logFile);
   // The child inherits this umask, so that no other user can read the files it creates.
   const before = process.umask(0o077);
   try {
     const child = spawn(launch.file, launch.args, {
       cwd: launch.cwd,
       env: launch.env,
-      stdio: ['ignore', log, log],
+      stdio: log === undefined ? ['ignore', 'inherit', 'inherit', 'ipc'] : ['ignore', log, log],
+      // Structured clones keep values such as NaN, which JSON lacks.
+      serialization: 'advanced',
       // The child gets its own process group, so that Ctrl-C in a terminal reaches only Spindle, which ends
       // its stores last.
       detached: true,
@@ -212,15 +221,17 @@ function startChild(launch: Launch, logFile: string): Running {
       ...(launch.gid === undefined ? {} : { gid: launch.gid }),
     });
     const ended = new Promise<string>((resolve) => {
-      child.once('exit', (code, signal) => resolve(signal ? `signal ${signal}` : `exit code ${code}`));
+      // Unlike `exit`, `close` follows the last message of the child.
+      child.once('close', (code, signal) => resolve(signal ? `signal ${signal}` : `exit code ${code}`));
       child.on('error', (error) => {
         if (child.pid === undefined) resolve(reasonOf(error));
       });
     });
+    launch.onChild?.(child);
     return { child, ended };
   } finally {
     process.umask(before);
-    closeSync(log);
+    if (log !== undefined) closeSync(log);
   }
 }
 
@@ -230,14 +241,16 @@ function openLog(path: string): number {
   return openSync(path, 'a', 0o600);
 }
 
-function lastLines(path: string): string {
+/** Returns the last lines of a log file in parentheses, after a space. */
+function lastLines(path: string | undefined): string {
+  if (path === undefined) return '';
   try {
     const lines = readFileSync(path, 'utf8')
       .split('\n')
       .filter((line) => line.trim() !== '');
-    return `${path}: ${lines.slice(-2).join(' | ')}`;
+    return ` (${path}: ${lines.slice(-2).join(' | ')})`;
   } catch {
-    return `see ${path}`;
+    return ` (see ${path})`;
   }
 }
 

@@ -12,7 +12,7 @@ import type { ProcessFigures } from '../../api/overview/contract.js';
 import { ERRORS } from '../../domain/errors.js';
 import { FastHistogram } from './fastHistogram.js';
 import { PartnerTraffic } from './partnerTraffic.js';
-import { inTime, type Sample, Scraped, type Series } from './scraped.js';
+import { inTime, type MetricSamples, type Sample, Scraped, type Series } from './scraped.js';
 
 export const LATENCY_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 const LAG_BUCKETS = [0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1, 2.5, 5, 15, 60, 300, 1800];
@@ -40,6 +40,9 @@ const EVENT_LOOP_SAMPLED_MS = 100;
 
 export class Metrics {
   readonly registry = new Registry();
+  /** Reads the metrics of the other processes of the program, if this process answers scrapes for them. */
+  others: () => Promise<readonly (readonly MetricSamples[])[]> = async () => [];
+  readonly #process: string | undefined;
   readonly partners = new PartnerTraffic();
   readonly #errors: Counter;
   readonly #requests = new FastHistogram('operation', LATENCY_BUCKETS);
@@ -78,7 +81,10 @@ export class Metrics {
   #wageredMicros = 0;
   #paidMicros = 0;
 
-  constructor() {
+  /** @param process value of the label `process`; undefined if the program has only one process */
+  constructor(process?: string) {
+    this.#process = process;
+    if (process !== undefined) this.registry.setDefaultLabels({ process });
     const registers = [this.registry];
     collectDefaultMetrics({ register: this.registry, eventLoopMonitoringPrecision: EVENT_LOOP_SAMPLED_MS });
     this.#histogram(
@@ -234,6 +240,29 @@ export class Metrics {
         .map((count, i) => ({ leSeconds: LATENCY_BUCKETS[i] ?? null, count })),
       partners: this.partners.figures(),
     };
+  }
+
+  /** Returns the metrics in the form that Prometheus reads, with those of the program's other processes. */
+  async text(): Promise<string> {
+    if (this.#process === undefined) return this.registry.metrics();
+    const [own, others] = await Promise.all([this.samples(), this.others()]);
+    const values = new Map<string, Sample[]>();
+    const registry = new Registry();
+    for (const metric of [own, ...others].flat()) {
+      const { name, help, type } = metric;
+      const known = values.get(name);
+      values.set(name, [...(known ?? []), ...metric.values]);
+      if (known !== undefined) continue;
+      registry.registerMetric(
+        new Scraped(name, help, type, () => values.get(name) ?? []) as unknown as Metric,
+      );
+    }
+    return registry.metrics();
+  }
+
+  /** Returns the metrics of this process. */
+  samples(): Promise<readonly MetricSamples[]> {
+    return this.registry.getMetricsAsJSON() as Promise<unknown> as Promise<readonly MetricSamples[]>;
   }
 
   /** Registers a gauge whose value is read at each scrape. */

@@ -61,7 +61,7 @@ export class MetricsServer implements Service {
         response.writeHead(401, { 'WWW-Authenticate': 'Bearer' }).end();
         return;
       }
-      metrics.registry.metrics().then(
+      metrics.text().then(
         (text) => response.writeHead(200, { 'Content-Type': metrics.registry.contentType }).end(text),
         (error: unknown) => response.writeHead(500).end(String(error)),
       );

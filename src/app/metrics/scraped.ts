@@ -26,6 +26,9 @@ export class Scraped {
   }
 }
 
+/** A metric with its samples at one scrape. */
+export type MetricSamples = Awaited<ReturnType<Scraped['get']>>;
+
 /** Returns pairs of label value and metric value. A label value without a metric value is omitted. */
 export type Series = () => Promise<[string | number, number | undefined][]>;
 

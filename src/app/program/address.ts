@@ -12,12 +12,12 @@ import type { Config } from '../config.js';
  * @param port undefined if this process serves no API
  */
 export async function noteAddress(
-  { dataDir, HOST, REDIS_URL, DATABASE_URL, OPERATOR_API_KEY }: Config,
+  { dataDir, HOST, REDIS_URL, DATABASE_URL, OPERATOR_API_KEY, processes }: Config,
   port: number | undefined,
   services: ServiceGroup,
 ): Promise<void> {
   const isElsewhere = REDIS_URL !== undefined && DATABASE_URL !== undefined && OPERATOR_API_KEY !== undefined;
-  if (port === undefined || isElsewhere) return;
+  if (port === undefined || isElsewhere || processes.isChild) return;
   const file = join(dataDir, SERVICE_FILE);
   const content: ServiceFile = { url: localUrl(HOST, port), pid: process.pid };
   const isWritten = await writeFile(file, JSON.stringify(content), { mode: 0o600 }).then(

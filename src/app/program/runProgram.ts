@@ -7,6 +7,7 @@ import { SetupError } from '../embedded/index.js';
 import { openLogger } from '../logger.js';
 import { bannerOf } from './banner.js';
 import { migrateOnly } from './migrateOnly.js';
+import { tellParent } from './parentProcess.js';
 import type { Running } from './running.js';
 import { secretsOf } from './secrets.js';
 import { stopOnSignals } from './signals.js';
@@ -16,6 +17,13 @@ import { stopOnSignals } from './signals.js';
  * without finishing.
  */
 const STOP_TIMEOUT_MS = 5000;
+
+/** Returns the time limit of the stop of one process, in ms, without the front ends that it has started. */
+export const stopTimeoutMs = ({ SHUTDOWN_GRACE_S }: Config): number =>
+  STOP_TIMEOUT_MS + SHUTDOWN_GRACE_S * 1000;
+
+/** Returns the time after which a stopping front end is killed, in ms. */
+export const frontEndStopMs = (config: Config): number => stopTimeoutMs(config) + 1000;
 
 /**
  * Growth of the old generation, in percent, before a full garbage collection. By default V8 lets a heap of
@@ -43,10 +51,14 @@ export async function runProgram(start: Start): Promise<void> {
   }
   const secrets = secretsOf(config);
   const log = openLogger({ level: config.LOG_LEVEL, secrets });
-  const progress = (line: string): void => void process.stderr.write(`${withoutSecrets(line, secrets)}\n`);
+  const { isChild, children } = config.processes;
+  const print = (line: string): void => void process.stderr.write(`${withoutSecrets(line, secrets)}\n`);
+  const progress = isChild ? (): void => {} : print;
   let running: Running | undefined;
   stopOnSignals({
-    stopTimeoutMs: STOP_TIMEOUT_MS + config.SHUTDOWN_GRACE_S * 1000,
+    // Front ends that this process has started end before its own services.
+    stopTimeoutMs: stopTimeoutMs(config) + (children.length > 0 ? frontEndStopMs(config) : 0),
+    endsWithParent: isChild,
     // An interrupted start has nothing to finish, because its servers end with this process.
     stop: async () => running && stopAloud(running, progress),
     onUncaughtError: (error) => log.fatal({ err: error }, 'uncaught error'),
@@ -60,10 +72,12 @@ export async function runProgram(start: Start): Promise<void> {
     running = await start(config, log, progress);
   } catch (error) {
     if (!(error instanceof SetupError)) log.fatal({ err: error }, 'start failed');
-    progress(`spindle: ${lineOf(error)}`);
+    if (isChild) await tellParent({ kind: 'failed', problem: lineOf(error) });
+    else print(`spindle: ${lineOf(error)}`);
     process.exit(1);
   }
-  process.stdout.write(bannerOf(config, running));
+  if (isChild) await tellParent({ kind: 'ready' });
+  else process.stdout.write(bannerOf(config, running));
 }
 
 /** Stops the service and reports what the stop waits for if it takes long. */

@@ -14,6 +14,8 @@ export interface Ending {
   stop(): Promise<void>;
   /** Time limit of a stop, in ms. After that, the process exits without finishing. */
   readonly stopTimeoutMs: number;
+  /** True if the end of the parent process, which this process has an IPC channel to, is a stop signal. */
+  readonly endsWithParent: boolean;
   onUncaughtError(error: unknown): void;
   onStopFailed(error: unknown): void;
 }
@@ -47,6 +49,10 @@ export function stopOnSignals(ending: Ending): void {
       process.exit(128 + constants.signals[signal]);
   };
   for (const signal of STOP_SIGNALS) process.on(signal, onSignal);
+  if (ending.endsWithParent) {
+    process.on('disconnect', () => onSignal('SIGTERM'));
+    if (!process.connected) onSignal('SIGTERM');
+  }
 
   const onError = (error: unknown): void => {
     ending.onUncaughtError(error);

@@ -54,7 +54,8 @@ async function openRequestIds(parts: RoleParts): Promise<RequestIds> {
     log.warn({ err: error }, 'failed to read the request id filters from Postgres');
   };
   const everyMs = Math.min(FILTERS_EVERY_MS, config.REQUEST_ID_WINDOW_S * 250);
-  const filterBytesMax = (config.REQUEST_FILTERS_MAX_MB ?? filterMegabytesByDefault()) * 1e6;
+  const shareMegabytes = (): number => filterMegabytesByDefault() / config.processes.frontEnds;
+  const filterBytesMax = (config.REQUEST_FILTERS_MAX_MB ?? shareMegabytes()) * 1e6;
   const newestVersion = (): string => catalog.runsVersion;
   const ids = new RequestIds({ runs: ownStore, store, filterBytesMax, newestVersion, everyMs, onError });
   return services.add(ids).catch((error: unknown) => {

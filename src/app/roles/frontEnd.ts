@@ -41,6 +41,9 @@ import { openRedrawing } from './openRedrawing.js';
 import { playedRounds } from './openRounds.js';
 import type { RoleParts } from './parts.js';
 
+/** Node 20 ignores the option reusePort of node:http. */
+const NODE_SHARES_PORTS = Number.parseInt(process.versions.node, 10) > 20;
+
 /**
  * Opens the version of the partner API. If an end of the version is announced while the process runs, it
  * takes effect without a restart.
@@ -225,6 +228,10 @@ function connectionsOf({ config, log }: RoleParts): Connections {
  * @throws SetupError if the port is not available or belongs to another service
  */
 async function listen(server: HttpServer, tag: string, { config, log, services }: RoleParts): Promise<void> {
+  if (server.kind === 'node' && config.processes.frontEnds > 1 && !NODE_SHARES_PORTS)
+    throw new SetupError(
+      'FRONT_ENDS above 1 needs uWebSockets.js, or Node 22 or later, because node:http of Node 20 cannot share a port',
+    );
   if (server.kind === 'node' && config.HTTP_SERVER === undefined)
     log.warn(
       { node: process.version },

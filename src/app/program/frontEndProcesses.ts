@@ -1,0 +1,198 @@
+/**
+ * Starts front ends as child processes and keeps them running (FRONT_ENDS). All of them listen on the same
+ * port (SO_REUSEPORT), and the kernel distributes the connections.
+ */
+import type { ChildProcess } from 'node:child_process';
+import { join } from 'node:path';
+import type { Logger } from 'pino';
+import { HEALTHY, type Health, type Service, unhealthy } from '../../platform/runtime/service.js';
+import { withTimeout } from '../../platform/runtime/withTimeout.js';
+import { lineOf } from '../../platform/secretsInLogs.js';
+import type { Config } from '../config.js';
+import { freePort, SetupError, type Supervisor, supervise } from '../embedded/index.js';
+import type { Metrics } from '../metrics/metrics.js';
+import type { MetricSamples } from '../metrics/scraped.js';
+import type { FrontEndMessage } from './parentProcess.js';
+import { frontEndStopMs } from './runProgram.js';
+
+/**
+ * Deadline of the first start of a front end, in ms. Before a front end is ready, it reads the request-id
+ * filters, which takes long with a large ledger.
+ */
+const READY_DEADLINE_MS = 86_400_000;
+/** Maximum wait for the metrics of a front end, in ms. It is longer than the wait for a store in a scrape. */
+const METRICS_WITHIN_MS = 2000;
+const MAIN = join(import.meta.dirname, '..', '..', 'main.js');
+
+interface Surroundings {
+  readonly env: NodeJS.ProcessEnv;
+  /** Time after which a stopping front end is killed, in ms. */
+  readonly stopDeadlineMs: number;
+  /** Writes a line to the log. */
+  readonly onEvent: (line: string) => void;
+}
+
+/** A front end that this process has started. */
+class FrontEndProcess {
+  readonly #surroundings: Surroundings;
+  #supervisor: Supervisor | undefined;
+  #child: ChildProcess | undefined;
+  #problem: string | undefined;
+  #asked: Promise<readonly MetricSamples[]> | undefined;
+  #answer: (metrics: readonly MetricSamples[]) => void = () => {};
+  isReady = false;
+  starts = 0;
+  /** Number of scrapes without the metrics of this front end. */
+  missedScrapes = 0;
+
+  constructor(
+    readonly name: string,
+    surroundings: Surroundings,
+  ) {
+    this.#surroundings = surroundings;
+  }
+
+  /**
+   * Starts the front end and resolves once it is ready.
+   * @throws SetupError if the first start fails
+   */
+  async start(): Promise<void> {
+    const { env, stopDeadlineMs, onEvent } = this.#surroundings;
+    try {
+      this.#supervisor = await supervise({
+        name: this.name,
+        launch: async () => ({
+          file: process.execPath,
+          args: [...process.execArgv, MAIN],
+          env: { ...env, FRONT_END_NAME: this.name },
+          cwd: process.cwd(),
+          onChild: (child) => this.#watch(child),
+        }),
+        isReady: async () => this.isReady,
+        stopSignals: ['SIGTERM'],
+        stopDeadlineMs,
+        firstReadyDeadlineMs: READY_DEADLINE_MS,
+        firstStartsMax: 1,
+        onEvent,
+      });
+    } catch (error) {
+      throw new SetupError(this.#problem ?? lineOf(error));
+    }
+  }
+
+  async stop(): Promise<void> {
+    await this.#supervisor?.stop();
+  }
+
+  /** Returns no metrics if the front end is not ready or does not answer in time. */
+  async metrics(): Promise<readonly MetricSamples[]> {
+    if (this.isReady) {
+      // Only one question waits for an answer at a time, however long a paused front end takes.
+      this.#asked ??= this.#ask();
+      const metrics = await withTimeout(this.#asked, METRICS_WITHIN_MS).catch(() => undefined);
+      if (metrics !== undefined) return metrics;
+    }
+    this.missedScrapes++;
+    return [];
+  }
+
+  #ask(): Promise<readonly MetricSamples[]> {
+    return new Promise((resolve) => {
+      this.#answer = resolve;
+      // A failed send means that the front end is ending. The scrape then misses it.
+      this.#child?.send('metrics', () => {});
+    });
+  }
+
+  #watch(child: ChildProcess): void {
+    this.starts++;
+    this.#child = child;
+    child.on('message', (message: FrontEndMessage) => {
+      if (message.kind === 'ready') this.isReady = true;
+      else if (message.kind === 'failed') this.#failed(message.problem);
+      else {
+        this.#asked = undefined;
+        this.#answer(message.metrics);
+      }
+    });
+    child.once('close', () => {
+      this.isReady = false;
+      this.#asked = undefined;
+    });
+  }
+
+  /** The first start reports its problem itself. A later one continues with the next attempt. */
+  #failed(problem: string): void {
+    this.#problem = problem;
+    if (this.#supervisor !== undefined) this.#surroundings.onEvent(`${this.name} did not start: ${problem}`);
+  }
+}
+
+export class FrontEndProcesses implements Service {
+  readonly name = 'front ends';
+  readonly stopTimeoutMs: number;
+  readonly port: number;
+  readonly #processes: readonly FrontEndProcess[];
+
+  /**
+   * Opens the front ends without starting them.
+   * @param ownPort port on which this process serves the API; undefined if it does not
+   */
+  static async open(
+    { config, log, metrics }: { readonly config: Config; readonly log: Logger; readonly metrics: Metrics },
+    ownPort: number | undefined,
+  ): Promise<FrontEndProcesses> {
+    const port = ownPort ?? (config.PORT === 0 ? await freePort() : config.PORT);
+    const opened = new FrontEndProcesses(config, log, port);
+    opened.#register(metrics);
+    return opened;
+  }
+
+  private constructor(config: Config, log: Logger, port: number) {
+    const { children, frontEnds } = config.processes;
+    const env = { ...process.env, FRONT_ENDS: String(frontEnds), PORT: String(port) };
+    const stopDeadlineMs = frontEndStopMs(config);
+    const onEvent = (line: string): void => log.warn(line);
+    this.#processes = children.map((name) => new FrontEndProcess(name, { env, stopDeadlineMs, onEvent }));
+    this.port = port;
+    this.stopTimeoutMs = stopDeadlineMs + 1000;
+  }
+
+  /**
+   * Starts all front ends and resolves once all are ready.
+   * @throws SetupError if a front end does not start
+   */
+  async start(): Promise<void> {
+    // All starts end before an error is thrown, so that the stop of this service reaches all front ends.
+    const starts = await Promise.allSettled(this.#processes.map((each) => each.start()));
+    const failed = starts.find((result) => result.status === 'rejected');
+    if (failed !== undefined) throw failed.reason;
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.#processes.map((each) => each.stop()));
+  }
+
+  health(): Health {
+    const down = this.#processes.filter(({ isReady }) => !isReady).map(({ name }) => name);
+    return down.length === 0 ? HEALTHY : unhealthy(`${down.join(', ')} not running`);
+  }
+
+  #register(metrics: Metrics): void {
+    metrics.others = () => Promise.all(this.#processes.map((each) => each.metrics()));
+    metrics.counters(
+      'spindle_front_end_restarts_total',
+      'Restarts of a front end that ended unexpectedly (FRONT_ENDS), by process',
+      () => this.#samples(({ starts }) => Math.max(0, starts - 1)),
+    );
+    metrics.counters(
+      'spindle_front_end_missed_scrapes_total',
+      'Scrapes without the metrics of a front end that did not answer in time (FRONT_ENDS), by process',
+      () => this.#samples(({ missedScrapes }) => missedScrapes),
+    );
+  }
+
+  #samples(read: (process: FrontEndProcess) => number) {
+    return this.#processes.map((each) => ({ labels: { process: each.name }, value: read(each) }));
+  }
+}
