@@ -17,6 +17,7 @@ const FAULTS = `
   console/{console,operations,oversight}
   docs/pages
   app/embedded/{shutdown,signals,start}
+  app/program/frontEnds
   api/server/{refusals,revocation,storeAway}
   engine/ledger/{bounds,outages,postgresDurability,sharing,stalledFlush}
   model/{everything,model}

@@ -8,7 +8,7 @@ import type { Logger } from 'pino';
 import { openStore } from './api/api.store.js';
 import { ClockOffsets } from './app/clockOffsets.js';
 import type { Config } from './app/config.js';
-import { SetupError } from './app/embedded/index.js';
+import { freePort, SetupError } from './app/embedded/index.js';
 import { subscribeLog } from './app/eventLog.js';
 import { subscribeMetrics } from './app/metrics/fromEvents.js';
 import { Metrics } from './app/metrics/metrics.js';
@@ -63,10 +63,18 @@ export async function start(
   if (config.withoutEffect.length > 0)
     log.warn({ settings: config.withoutEffect }, 'ignoring settings that this version does not have');
   const services = new ServiceGroup('spindle', log);
-  return startAll(config, log, progress, world, services).catch(async (error: unknown) => {
-    await services.stop();
-    throw error;
-  });
+  return startAll(await withSharedPort(config), log, progress, world, services).catch(
+    async (error: unknown) => {
+      await services.stop();
+      throw error;
+    },
+  );
+}
+
+/** Chooses the port if it is 0 and several processes share it, because each of them would choose another. */
+async function withSharedPort(config: Config): Promise<Config> {
+  const isChosen = config.PORT === 0 && config.processes.children.length > 0;
+  return isChosen ? Object.freeze({ ...config, PORT: await freePort() }) : config;
 }
 
 async function startAll(
@@ -180,7 +188,7 @@ async function openKeys({
 async function serve(
   parts: RoleParts,
 ): Promise<Pick<Running, 'port' | 'metricsPort' | 'demo' | 'waitsFor' | 'stop'>> {
-  const { config, metrics, nodes, store, catalog, services, postgresDurability } = parts;
+  const { config, log, metrics, nodes, store, catalog, services, postgresDurability } = parts;
   const address = { host: config.METRICS_HOST, port: config.METRICS_PORT, token: config.METRICS_TOKEN };
   const metricsServer = new MetricsServer(metrics, address, () =>
     readiness(parts, unservedVolatile(config, nodes, postgresDurability)).then(readyAnswer),
@@ -195,8 +203,8 @@ async function serve(
     ? await (await import('./app/roles/frontEnd.js')).startFrontEnd(parts)
     : undefined;
   if (config.processes.children.length > 0) {
-    const frontEnds = await FrontEndProcesses.open(parts, port);
-    port = (await services.add(frontEnds)).port;
+    await services.add(new FrontEndProcesses(config, log, metrics));
+    port = config.PORT;
   }
   await noteAddress(config, port, services);
   const { port: metricsPort } = metricsServer;

@@ -9,7 +9,7 @@ import { HEALTHY, type Health, type Service, unhealthy } from '../../platform/ru
 import { withTimeout } from '../../platform/runtime/withTimeout.js';
 import { lineOf } from '../../platform/secretsInLogs.js';
 import type { Config } from '../config.js';
-import { freePort, SetupError, type Supervisor, supervise } from '../embedded/index.js';
+import { SetupError, type Supervisor, supervise } from '../embedded/index.js';
 import type { Metrics } from '../metrics/metrics.js';
 import type { MetricSamples } from '../metrics/scraped.js';
 import type { FrontEndMessage } from './parentProcess.js';
@@ -131,31 +131,16 @@ class FrontEndProcess {
 export class FrontEndProcesses implements Service {
   readonly name = 'front ends';
   readonly stopTimeoutMs: number;
-  readonly port: number;
   readonly #processes: readonly FrontEndProcess[];
 
-  /**
-   * Opens the front ends without starting them.
-   * @param ownPort port on which this process serves the API; undefined if it does not
-   */
-  static async open(
-    { config, log, metrics }: { readonly config: Config; readonly log: Logger; readonly metrics: Metrics },
-    ownPort: number | undefined,
-  ): Promise<FrontEndProcesses> {
-    const port = ownPort ?? (config.PORT === 0 ? await freePort() : config.PORT);
-    const opened = new FrontEndProcesses(config, log, port);
-    opened.#register(metrics);
-    return opened;
-  }
-
-  private constructor(config: Config, log: Logger, port: number) {
+  constructor(config: Config, log: Logger, metrics: Metrics) {
     const { children, frontEnds } = config.processes;
-    const env = { ...process.env, FRONT_ENDS: String(frontEnds), PORT: String(port) };
+    const env = { ...process.env, FRONT_ENDS: String(frontEnds), PORT: String(config.PORT) };
     const stopDeadlineMs = frontEndStopMs(config);
     const onEvent = (line: string): void => log.warn(line);
     this.#processes = children.map((name) => new FrontEndProcess(name, { env, stopDeadlineMs, onEvent }));
-    this.port = port;
     this.stopTimeoutMs = stopDeadlineMs + 1000;
+    this.#register(metrics);
   }
 
   /**

@@ -18,7 +18,11 @@ const CONNECTIONS = 32;
 const SPINS_BEFORE = 1500;
 const STOP_WITHIN_MS = 10_000;
 
-describe.each(['SIGTERM', 'SIGINT'] as const)('%s under load', (signal) => {
+describe.each([
+  ['SIGTERM', '1'],
+  ['SIGINT', '1'],
+  ['SIGTERM', '2'],
+] as const)('%s under load with FRONT_ENDS=%s', (signal, frontEnds) => {
   let stores: TestStores;
   let service: ServerProcess;
   let partner: TestPartner;
@@ -37,7 +41,7 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('%s under load', (signal) => {
 
   beforeAll(async () => {
     stores = await freshStores();
-    service = await spawnService(environment(stores));
+    service = await spawnService(environment(stores, { FRONT_ENDS: frontEnds }));
     partner = await service.client.newPartner();
     gameId = await service.client.newGame(partner.key, parSheet('classic-3-reel'));
     redis = new Redis(stores.redisUrl, { protocol: 2 });
@@ -90,7 +94,7 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('%s under load', (signal) => {
   });
 
   test('continues with the next outcome index after a stop, and answers a retry of each unanswered requestId', async () => {
-    service = await spawnService(environment(stores));
+    service = await spawnService(environment(stores, { FRONT_ENDS: frontEnds }));
     const [requestId, text] = [...answered].at(-1)!;
     const replay = await service.client.spin(partner.key, body(requestId));
     expect([replay.headers.get('idempotent-replayed'), replay.text]).toEqual(['true', text]);
