@@ -1,7 +1,7 @@
 /** Divides the roles of the program among its processes, according to ROLES and FRONT_ENDS. */
 import { availableParallelism } from 'node:os';
 
-export const FRONT_ENDS_MAX = 64;
+const FRONT_ENDS_MAX = 64;
 
 export interface ProcessPlan {
   /** Roles of this process. */

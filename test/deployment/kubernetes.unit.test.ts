@@ -13,8 +13,8 @@ import { compose, read, secrets } from './compose.js';
 
 /** Settings that the chart sets itself or from the Secret. */
 const OWN = ['ROLES', 'HOST', 'METRICS_HOST', 'PORT', 'METRICS_PORT', 'POSITION_FILE', 'LOG_COPY_DIR'];
-/** Settings that have no use in a pod. */
-const UNUSED = ['SPINDLE_URL', 'DATA_DIR'];
+/** Settings that have no use in a pod. More pods are used in place of FRONT_ENDS. */
+const UNUSED = ['SPINDLE_URL', 'DATA_DIR', 'FRONT_ENDS'];
 const STOP_SECONDS = 10;
 /** Values that the Secret may contain in addition to the secrets of Compose. */
 const SECRET_VALUES: Record<string, string> = {

@@ -37,8 +37,8 @@ const SETTINGS = {
   full_page_writes: 'on',
   max_wal_size: '1GB',
   shared_buffers: '128MB',
-  // One service uses up to 16 connections, and several services may share the server.
-  max_connections: '300',
+  // A process with the worker role uses up to 20 connections, and each of up to 64 front ends up to 8.
+  max_connections: '600',
   autovacuum: 'on',
   jit: 'off',
   log_destination: 'stderr',

@@ -2,9 +2,10 @@
  * Metrics for Prometheus. The spin path counts in plain numbers and its own histograms, which takes
  * nanoseconds; prom-client reads them at each scrape. All other metrics use prom-client directly.
  *
- * Each process is scraped separately. Metrics of a process are summed over processes. Metrics of a cell come
- * from the worker that owns the cell and are summed too. Metrics of a store are reported by every worker; the
- * maximum is used.
+ * Each process is scraped separately. With FRONT_ENDS above 1, the first process answers for all processes of
+ * the program, and the label `process` distinguishes them. Metrics of a process are summed over processes.
+ * Metrics of a cell come from the worker that owns the cell and are summed too. Metrics of a store are
+ * reported by every worker; the maximum is used.
  */
 import { performance } from 'node:perf_hooks';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, type Metric, Registry } from 'prom-client';

@@ -19,8 +19,7 @@ import { stopOnSignals } from './signals.js';
 const STOP_TIMEOUT_MS = 5000;
 
 /** Returns the time limit of the stop of one process, in ms, without the front ends that it has started. */
-export const stopTimeoutMs = ({ SHUTDOWN_GRACE_S }: Config): number =>
-  STOP_TIMEOUT_MS + SHUTDOWN_GRACE_S * 1000;
+const stopTimeoutMs = ({ SHUTDOWN_GRACE_S }: Config): number => STOP_TIMEOUT_MS + SHUTDOWN_GRACE_S * 1000;
 
 /** Returns the time after which a stopping front end is killed, in ms. */
 export const frontEndStopMs = (config: Config): number => stopTimeoutMs(config) + 1000;
