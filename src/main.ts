@@ -219,8 +219,10 @@ async function openRegistry({
   events,
   services,
 }: Pick<RoleParts, 'config' | 'sql' | 'nodes' | 'events' | 'services'>): Promise<ProcessRegistry> {
-  const { REDIS_URL, DATABASE_URL, version, roles } = config;
-  const isAlone = REDIS_URL === undefined && DATABASE_URL === undefined && roles.http && roles.worker;
+  const { REDIS_URL, DATABASE_URL, version, roles, processes } = config;
+  const isEmbedded = REDIS_URL === undefined && DATABASE_URL === undefined;
+  // Front ends that this process starts do not run yet.
+  const isAlone = isEmbedded && roles.worker && (roles.http || processes.children.length > 0);
   events.on('FormatChanged', ({ format }) => {
     nodes.writtenFormat = format;
   });

@@ -92,7 +92,8 @@ class FrontEndProcess {
       const metrics = await withTimeout(this.#asked, METRICS_WITHIN_MS).catch(() => undefined);
       if (metrics !== undefined) return metrics;
     }
-    this.missedScrapes++;
+    // During the first start, nobody expects metrics of the front end yet.
+    if (this.#supervisor !== undefined) this.missedScrapes++;
     return [];
   }
 
@@ -148,6 +149,8 @@ export class FrontEndProcesses implements Service {
    * @throws SetupError if a front end does not start
    */
   async start(): Promise<void> {
+    // Each supervisor listens for the exit of this process.
+    process.setMaxListeners(process.getMaxListeners() + this.#processes.length);
     // All starts end before an error is thrown, so that the stop of this service reaches all front ends.
     const starts = await Promise.allSettled(this.#processes.map((each) => each.start()));
     const failed = starts.find((result) => result.status === 'rejected');
