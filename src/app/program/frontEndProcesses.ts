@@ -38,8 +38,8 @@ class FrontEndProcess {
   #supervisor: Supervisor | undefined;
   #child: ChildProcess | undefined;
   #problem: string | undefined;
-  #asked: Promise<readonly MetricSamples[]> | undefined;
-  #answer: (metrics: readonly MetricSamples[]) => void = () => {};
+  #asked: Promise<readonly MetricSamples[] | undefined> | undefined;
+  #answer: (metrics: readonly MetricSamples[] | undefined) => void = () => {};
   isReady = false;
   starts = 0;
   /** Number of scrapes without the metrics of this front end. */
@@ -84,7 +84,7 @@ class FrontEndProcess {
     await this.#supervisor?.stop();
   }
 
-  /** Returns no metrics if the front end is not ready or does not answer in time. */
+  /** Returns no metrics if the front end is not ready, can't read them, or does not answer in time. */
   async metrics(): Promise<readonly MetricSamples[]> {
     if (this.isReady) {
       // Only one question waits for an answer at a time, however long a paused front end takes.
@@ -97,7 +97,7 @@ class FrontEndProcess {
     return [];
   }
 
-  #ask(): Promise<readonly MetricSamples[]> {
+  #ask(): Promise<readonly MetricSamples[] | undefined> {
     return new Promise((resolve) => {
       this.#answer = resolve;
       // A failed send means that the front end is ending. The scrape then misses it.

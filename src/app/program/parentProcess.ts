@@ -2,11 +2,14 @@
 import type { Metrics } from '../metrics/metrics.js';
 import type { MetricSamples } from '../metrics/scraped.js';
 
-/** Messages of a front end. It sends its metrics each time that it is asked for them. */
+/**
+ * Messages of a front end. It sends its metrics each time that it is asked for them, or undefined if it can't
+ * read them.
+ */
 export type FrontEndMessage =
   | { readonly kind: 'ready' }
   | { readonly kind: 'failed'; readonly problem: string }
-  | { readonly kind: 'metrics'; readonly metrics: readonly MetricSamples[] };
+  | { readonly kind: 'metrics'; readonly metrics: readonly MetricSamples[] | undefined };
 
 /**
  * Sends a message and resolves once it is sent. A message that can't be sent is lost, because the process
@@ -20,10 +23,7 @@ export const tellParent = (message: FrontEndMessage): Promise<void> =>
 
 export function answerScrapes(metrics: Metrics): void {
   process.on('message', () => {
-    metrics.samples().then(
-      (samples) => tellParent({ kind: 'metrics', metrics: samples }),
-      // Without an answer, the scrape counts this process as missed.
-      () => {},
-    );
+    const samples = metrics.samples().catch(() => undefined);
+    void samples.then((read) => tellParent({ kind: 'metrics', metrics: read }));
   });
 }
