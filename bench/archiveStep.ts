@@ -1,7 +1,4 @@
-/**
- * Runs one archive command in its own process, which may be killed at a step. archive.ts passes the
- * parameters of the command as JSON text.
- */
+/** Runs one archive command in its own process. archive.ts passes the parameters as JSON text. */
 import { constants, setPriority } from 'node:os';
 import { resourceUsage } from 'node:process';
 import { archiveDay } from '../src/books/archive/archiveDay.js';
@@ -15,8 +12,6 @@ export interface StepOrder {
   readonly day: string;
   readonly today: string;
   readonly keepDays: number;
-  /** Name of the step at which the process kills itself. */
-  readonly killAt?: string;
 }
 
 export interface StepResult {
@@ -34,14 +29,11 @@ export interface StepResult {
 // This process runs at low priority, like the archive commands of `spindle ledger`.
 setPriority(constants.priority.PRIORITY_LOW);
 const order = JSON.parse(process.argv[2]!) as StepOrder;
-const { command, databaseUrl, directory, day, today, keepDays, killAt } = order;
+const { command, databaseUrl, directory, day, today, keepDays } = order;
 const sql = connectPostgres(databaseUrl, { max: 2, name: 'archive', onError: () => {} });
 const startedMs = performance.now();
 const before = process.cpuUsage();
-const onFailpoint = (step: string): void => {
-  if (step === killAt) process.kill(process.pid, 'SIGKILL');
-};
-const options = { day, directory, actor: 'bench', today, onFailpoint };
+const options = { day, directory, actor: 'bench', today };
 
 async function run(): Promise<Pick<StepResult, 'entries' | 'bytes' | 'refused'>> {
   if (command === 'archive') return archiveDay(sql, options);

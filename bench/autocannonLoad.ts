@@ -15,10 +15,7 @@ import { MixedRequests } from './mixedRequests.js';
 import { newHistogram, Schedule } from './schedule.js';
 import { SpinRequests } from './spinRequests.js';
 
-/**
- * Members of autocannon's client that its published type lacks: the bytes that it sends, the time at which it
- * sends, and the number of responses after which it ends.
- */
+/** Members of autocannon's client that its published type lacks. */
 interface Client {
   getRequestBuffer(): Buffer;
   /** Autocannon calls this method when the connection is established, and after each response. */

@@ -1,12 +1,12 @@
 /**
  * `npm run bench -- budget`: measures where the CPU time of a spin goes.
  *
- * Samples the stacks of all processes of the service and of its stores with `perf record` under a closed loop, assigns
- * each sample to a line of the table, and scales the samples of a process to the CPU time that the kernel charged to
- * the process. In contrast to V8's profile this includes the kernel, all threads and the stores, and it does not
- * charge the duration of waits. Needs Linux, `perf`, and the permission to sample the kernel
- * (`kernel.perf_event_paranoid` of at most 1, or root). The service runs with `--perf-basic-prof`, which gives `perf`
- * the names of compiled functions.
+ * Samples the stacks of all processes of the service and of its stores with `perf record` under a closed
+ * loop, assigns each sample to a line of the table, and scales the samples of a process to the CPU time
+ * that the kernel charged to the process. In contrast to V8's profile this includes the kernel, all threads
+ * and the stores, and it does not charge the duration of waits. Needs Linux, `perf`, and the permission to
+ * sample the kernel (`kernel.perf_event_paranoid` of at most 1, or root). The service runs with
+ * `--perf-basic-prof`, which gives `perf` the names of compiled functions.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -91,7 +91,7 @@ const FUNCTIONS = wholeNumber('functions', values.functions, 0);
 /** Number of samples of each line (`process: line`), and of each function of a line. */
 type Counts = Map<string, { samples: number; functions: Map<string, number> }>;
 
-/** Runs `perf record` on all processes of the service until the function ends. Writes the samples to the file. */
+/** Runs `perf record` on all processes of the service until the function ends. */
 async function recordWhile<T>(service: Service, file: string, act: () => Promise<T>): Promise<T> {
   const pids = Object.values(service.processes).flat().flatMap(treeOf);
   const options = ['-q', '-e', 'cpu-clock', '-F', String(FREQUENCY), '-g', '-o', file];

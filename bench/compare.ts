@@ -43,17 +43,11 @@ type Row = Readonly<Record<Figure, number>> & {
   readonly slices: readonly Period[];
 };
 
-/**
- * Length of a slice of load. Slices are short, so that other activity on the machine changes little between
- * neighboring slices.
- */
+/** Slices are short, so that other activity changes little between neighboring slices. */
 const SLICE_SECONDS = 2;
 const WARM_UP_SECONDS = 3;
 const SLICE_WARM_UP_SECONDS = 0.3;
-/**
- * Total number of players of all partners. The warm-up creates all players, regardless of the number of
- * partners.
- */
+/** Number of players of all partners together. The warm-up creates all of them. */
 const PLAYERS = 1000;
 
 function readOptions() {
@@ -65,7 +59,6 @@ function readOptions() {
       rounds: { type: 'string', default: '3' },
       seconds: { type: 'string', default: '8' },
       connections: { type: 'string', default: '64,256' },
-      profile: { type: 'string' },
     },
   });
   const { against, cluster } = values;
@@ -86,7 +79,6 @@ function readOptions() {
     rounds: wholeNumber('rounds', values.rounds),
     seconds: wholeNumber('seconds', values.seconds),
     connections: values.connections.split(',').map((each) => wholeNumber('connections', each)),
-    profileDir: values.profile === undefined ? undefined : resolve(values.profile),
   };
 }
 type Options = ReturnType<typeof readOptions>;
@@ -101,24 +93,19 @@ interface Side {
   readonly loads: Loads;
 }
 
-/**
- * Starts both builds. For each number of connections, both get short slices of load in turn, so that other
- * activity on the machine affects both equally.
- */
+/** Starts both builds, which get short slices of load in turn. */
 async function measureRound(
   round: number,
-  { dirs, shapes, settings, connections, seconds, profileDir }: Options,
+  { dirs, shapes, settings, connections, seconds }: Options,
   cleanup: Cleanup,
 ): Promise<Row[]> {
   const sides: Side[] = [];
   for (const build of BUILDS) {
     const module = await import(pathToFileURL(serviceModule(dirs[build])).href);
-    const profile =
-      profileDir === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${join(profileDir, build)}`];
     const service = await (module.startService as typeof startService)(
       shapes[build],
       cleanup,
-      profile,
+      [],
       settings[build],
     );
     sides.push({ build, service, loads: [] });
@@ -192,10 +179,7 @@ function lineOf(name: string, connections: number, value: (figure: Figure) => nu
   return `${name.padEnd(12)}${String(connections).padStart(6)}${cells.join('')}  ${note}`;
 }
 
-/**
- * Renders the medians of the rounds, and the medians and interquartile ranges of the ratios of neighboring
- * slices.
- */
+/** Renders the medians of the rounds, and the ratios of neighboring slices with their middle half. */
 function renderSummary(rows: readonly Row[], { connections }: Options): string {
   const lines: string[] = [];
   for (const count of connections) {

@@ -1,7 +1,4 @@
-/**
- * The process of the load generator. It generates the loads that its parent process requests, reports the
- * result of each load, and ends when the parent ends.
- */
+/** The process of the load generator, which generates the loads that its parent requests. */
 import { loadByAutocannon } from './autocannonLoad.js';
 import type { LoadOrder } from './load.js';
 

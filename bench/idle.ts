@@ -60,9 +60,7 @@ function open(
   return { name, redis, sql, processes };
 }
 
-/**
- * Returns the counters of a service and its stores by name, such as the numbers of transactions and commands.
- */
+/** Returns counters of a service and its stores by name, such as the number of transactions. */
 async function countsOf({ redis, sql, processes }: Idle): Promise<Map<string, number>> {
   const [row] =
     await sql`SELECT xact_commit + xact_rollback AS n FROM pg_stat_database WHERE datname = current_database()`;

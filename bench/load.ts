@@ -1,7 +1,4 @@
-/**
- * The interface between a benchmark and the load generator, which is a separate process. It generates load on
- * request and reports the results.
- */
+/** The interface between a benchmark and the load generator, which is a separate process. */
 import { fork } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -51,17 +48,14 @@ export interface LoadOrder {
   readonly path: string;
   /** Targets of the spins, drawn at random. */
   readonly targets: readonly Target[];
-  /** True: the n-th target is drawn with a frequency proportional to 1/n (Zipf's law). Default: all equally often. */
+  /** True: the n-th target has a frequency proportional to 1/n (Zipf's law). Default: all the same. */
   readonly isZipf?: boolean;
   readonly mix?: Mix;
   readonly connections: number;
   readonly players: number;
   readonly hasRequestId: boolean;
   readonly seconds: number;
-  /**
-   * Spins per second of an open loop. Undefined: a closed loop, in which each connection always has one spin
-   * in progress.
-   */
+  /** Requests per second of an open loop. Undefined: a closed loop. */
   readonly rate: number | undefined;
   /** Prefix of the request ids of a load. It differs from the prefix of any other load. */
   readonly requestIdPrefix: string;
@@ -76,18 +70,12 @@ export interface LoadResult {
   readonly statuses: Readonly<Record<string, number>>;
   /** Seconds from the first request to the last answer. */
   readonly seconds: number;
-  /**
-   * Latency percentiles in ms. In a closed loop, latency counts from the time at which the request was sent.
-   * In an open loop, it counts from the time at which the request was due.
-   */
+  /** Latency of the spins in ms, in an open loop from the time at which the request was due. */
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly p999Ms: number;
   readonly maxMs: number;
-  /**
-   * In an open loop: 99th percentile of the time from when a request was due until it was sent, for requests
-   * that had a free connection. This is the generator's own part of the latency.
-   */
+  /** In an open loop: delay of requests that were due and had a free connection. */
   readonly lateP99Ms: number | undefined;
   /** Latencies of each kind of request. Without a mix there are only spins. */
   readonly kinds: Readonly<Partial<Record<Kind, Latencies>>>;

@@ -20,11 +20,7 @@ const SYSTEM_TICKS = 12;
 const ENDED_CHILDREN_USER_TICKS = 13;
 const ENDED_CHILDREN_SYSTEM_TICKS = 14;
 
-/**
- * Checks that the system has /proc.
- *
- * @throws Error with a single line, if the system has no /proc
- */
+/** @throws Error with a single line, if the system has no /proc */
 export function requireProc(): void {
   if (process.platform !== 'linux') {
     throw new Error('The benchmark measures CPU time with /proc, which exists only on Linux');
@@ -56,10 +52,7 @@ export class CpuMeter {
     );
   }
 
-  /**
-   * Returns the CPU ticks of a process and its children, without children that are measured under their own
-   * name.
-   */
+  /** Children that are measured under their own name do not count. */
   #ticksWithChildren(stats: ReadonlyMap<number, Stat>, pid: number): number {
     const stat = stats.get(pid);
     if (stat === undefined) throw new Error(`Process ${pid} ended during the measurement`);
@@ -84,10 +77,7 @@ export interface MachineTimes {
   readonly all: number;
 }
 
-/**
- * Returns the values of the first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal,
- * … (proc(5)).
- */
+/** Reads /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal, … (proc(5)). */
 export function machineTimes(): MachineTimes {
   const line = readFileSync('/proc/stat', 'utf8').split('\n')[0]!;
   const [user, nice, system, idle, ioWait, irq, softIrq, stolen] = line
@@ -158,10 +148,7 @@ export const residentBytes = (pid: number): number => kilobytes(`/proc/${pid}/st
 export interface TreeBytes {
   /** Memory in bytes that only one of the processes uses. */
   readonly own: number;
-  /**
-   * Memory that the processes share, such as the shared buffers of Postgres that have been used so far. It
-   * does not grow after all of them have been used.
-   */
+  /** Memory that the processes share, such as the shared buffers of Postgres used so far. */
   readonly shared: number;
 }
 

@@ -1,10 +1,11 @@
 /**
- * `npm run bench -- mix [--seconds 60] [--connections 256]`: measures the service under the load of a real operator.
+ * `npm run bench -- mix [--seconds 60] [--connections 256]`: measures the service under the load of a real
+ * operator.
  *
- * 50 partners with 300 slot games, of which the n-th is played with a frequency proportional to 1/n, four raffles, 50
- * blackjack tables and 20,000 players; 78 % spins, 5 % rounds, 12 % reads and 5 % writes. Large wins go out as
- * webhooks to a receiver that answers at once. First measures the capacity in a closed loop, then the latencies in an
- * open loop at a third and at half of the capacity. Needs Linux.
+ * 50 partners with 300 slot games, of which the n-th is played with a frequency proportional to 1/n, four
+ * raffles, 50 blackjack tables and 20,000 players; 78 % spins, 5 % rounds, 12 % reads and 5 % writes. Large
+ * wins go out as webhooks to a receiver that answers at once. First measures the capacity in a closed loop,
+ * then the latencies in an open loop at a third and at half of the capacity. Needs Linux.
  */
 import { parseArgs } from 'node:util';
 import { type Cleanup, runToEnd } from '../test/support/cleanup.js';
@@ -41,7 +42,7 @@ function webhookLags({ received }: Receiver, from: number): string {
   return `${at(0.5)}, ${at(0.99)}, ${at(1)} (${lags.length})`;
 }
 
-/** Returns the upper bound of the bucket that contains the 99th percentile of the flush lags since `before`. */
+/** Returns the bound of the bucket with the 99th percentile of the flush lags since `before`. */
 async function flushLagP99({ metrics }: Service, before: ReadonlyMap<number, number>): Promise<string> {
   const after = await scrapeBuckets(metrics, FLUSH_LAG);
   const counts = [...after].map(([bound, count]) => [bound, count - (before.get(bound) ?? 0)] as const);

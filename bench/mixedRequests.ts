@@ -1,7 +1,7 @@
 /**
- * Creates the requests of many players and back ends at random, in given shares: spins, blackjack rounds, reads and
- * writes of the partner API. Most requests are independent. After a deal, the same connection sends the player's
- * actions until the round is over.
+ * Creates the requests of many players and back ends at random, in given shares: spins, blackjack rounds,
+ * reads and writes of the partner API. Most requests are independent. After a deal, the same connection
+ * sends the player's actions until the round is over.
  */
 import { type Connection, KINDS, type Kind, type LoadOrder, type Mix, type RequestSource } from './load.js';
 import { playerName, SpinRequests } from './spinRequests.js';

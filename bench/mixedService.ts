@@ -1,6 +1,6 @@
 /**
- * Starts a front end and a worker with the partners, games and webhooks of a real operator: many partners, games of
- * which few get most of the spins, raffles, blackjack tables, and webhooks about large wins.
+ * Starts a front end and a worker with the partners, games and webhooks of a real operator: many partners,
+ * games of which few get most of the spins, raffles, blackjack tables, and webhooks about large wins.
  */
 import { bodyOf } from '../src/api/client/apiClients.js';
 import type { Cleanup } from '../test/support/cleanup.js';
@@ -15,7 +15,7 @@ const GAMES = 300;
 const RAFFLES = 4;
 const PLAYERS = 20_000;
 const SHARES = { rounds: 0.05, reads: 0.12, writes: 0.05, spins: 0.78 } as const;
-/** Deals among all requests. A deal is followed by an action in most rounds, so rounds have a share of 5 %. */
+/** Share of deals. Most deals are followed by an action, so rounds have a share of 5 %. */
 const DEALS = 0.027;
 const TABLE_WAGER_USD = 0.25;
 /** Threshold of a large win in USD. One of 500 spins of the PAR sheet pays more. */

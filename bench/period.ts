@@ -17,10 +17,7 @@ import {
 } from './measure.js';
 import { type Books, drained } from './stores.js';
 
-/**
- * Shares of the machine's CPU time. If `others` or `stolen` is not small, the machine was disturbed and the
- * numbers are unreliable.
- */
+/** Shares of the machine's CPU time. Numbers are unreliable if `others` or `stolen` is not small. */
 export interface Shares {
   readonly idle: number;
   /** Share of the CPU time that processes outside the bench took. */
@@ -31,9 +28,7 @@ export interface Shares {
 
 export interface Period {
   readonly load: LoadResult;
-  /**
-   * CPU time per spin in microseconds. `total` covers the server and its stores, without the load generator.
-   */
+  /** CPU time per spin in µs. `total` covers the server and its stores. */
   readonly cpuPerSpin: Readonly<Record<string, number>>;
   readonly shares: Shares;
 }
@@ -48,12 +43,7 @@ export const lostOf = ({ others, stolen }: Shares): number => others + stolen;
 /** Returns whether other processes took so much of the machine that the numbers are unreliable. */
 export const isDisturbed = (shares: Shares): boolean => lostOf(shares) >= DISTURBED_FROM;
 
-/**
- * Applies the requested load to a server and measures the server. In the result, `generator` is the load
- * generator.
- *
- * @param loads receives the results of all loads
- */
+/** @param loads receives the results of all loads */
 export async function measurePeriod(
   server: { readonly processes: Processes; readonly books: Books | undefined },
   generator: Generator,
@@ -90,7 +80,7 @@ function sharesOf(start: MachineTimes, end: MachineTimes, cpu: CpuTimes): Shares
 
 /**
  * Compares the answers of all loads with the ledger. Returns the faults that invalidate the numbers.
- * @param expected statuses other than 2xx that are no faults, such as 404 for a player that does not exist yet
+ * @param expected statuses other than 2xx that are no faults, such as 404 for a player without spins
  */
 export async function closeBooks(
   loads: Loads,

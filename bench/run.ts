@@ -1,14 +1,12 @@
 /**
  * `npm run bench -- run [SERVER …]`: measures the service, or baselines besides it, under load, one server at
- * a time, in turn, over several rounds. Prints a table of the medians over the rounds, with the figures of
- * the previous run beside them, and saves it in .cache/bench.json. The exit status is 1 if a number is
- * invalid because an answer was not 2xx or a spin is not in the ledger.
+ * a time, in turn, over several rounds. Prints a table of the medians over the rounds. The exit status is 1
+ * if a number is invalid because an answer was not 2xx or a spin is not in the ledger.
  */
-import { mkdir, open, readFile, rm, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { open, rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { Cleanup, runToEnd } from '../test/support/cleanup.js';
-import { ROOT } from '../test/support/root.js';
 import { startGenerator } from './load.js';
 import {
   describeMachine,
@@ -35,7 +33,6 @@ const { values, positionals } = parseArgs({
     'warm-up': { type: 'string', default: '3' },
     players: { type: 'string', default: '1000' },
     'no-request-id': { type: 'boolean', default: false },
-    profile: { type: 'string' },
   },
 });
 const SHAPE = readShape(values);
@@ -49,7 +46,6 @@ const PLAYERS = wholeNumber('players', values.players);
 const PERCENT = /^(\d+)%$/.exec(values.rate ?? '')?.[1];
 const RATE =
   values.rate === undefined || PERCENT !== undefined ? undefined : wholeNumber('rate', values.rate);
-const SAVED = join(ROOT, '.cache', 'bench.json');
 const SYNCS = 200;
 const SYNC_BYTES = 4096;
 const MB = 1_048_576;
@@ -64,11 +60,10 @@ type Result = Map<string, Figures>;
 
 /** Starts a server and measures its periods. Returns its rows, and the faults that invalidate them. */
 async function takeTurn(name: ServerName, cleanup: Cleanup): Promise<{ rows: Result; faults: string[] }> {
-  const server = await startServer(name, SHAPE, SETTINGS, cleanup, values.profile);
+  const server = await startServer(name, SHAPE, SETTINGS, cleanup);
   const generator = startGenerator(cleanup);
   const loads: Loads = [];
   const rows: Result = new Map();
-  const wal = await walPosition(server);
   const measure = async (connections: number, rate: number | undefined, label: string): Promise<Period> => {
     const period = await measurePeriod(
       server,
@@ -99,9 +94,6 @@ async function takeTurn(name: ServerName, cleanup: Cleanup): Promise<{ rows: Res
       if (share) await measure(connections, share, `${label}, ${PERCENT} %`);
     }
   }
-  const spins = loads.reduce((sum, [, load]) => sum + load.spins, 0);
-  if (wal !== undefined)
-    rows.set(`${name}: log of Postgres, bytes a spin`, { all: ((await walPosition(server))! - wal) / spins });
   rows.set(`${name}: memory, MB`, memoryOf(server));
   return { rows, faults: await closeBooks(loads, server.books) };
 }
@@ -116,13 +108,6 @@ function figuresOf({ load, cpuPerSpin, shares }: Period): Figures {
     ...Object.fromEntries(cpu),
     'idle %': 100 * shares.idle,
   };
-}
-
-async function walPosition({ stores }: RunningServer): Promise<number | undefined> {
-  const answer = await stores?.ask<{ bytes: number }>(
-    "SELECT (pg_current_wal_lsn() - '0/0')::float8 AS bytes",
-  );
-  return answer?.[0]?.bytes;
 }
 
 const memoryOf = ({ processes }: RunningServer): Figures =>
@@ -160,30 +145,14 @@ function medianOf(rounds: readonly Figures[]): Figures {
   return Object.fromEntries(names.map((name) => [name, median(rounds.map((round) => round[name]!))]));
 }
 
-/** Formats a measured figure, followed by the same figure of the previous run. */
-function beside(now: number | undefined, before: number | undefined): string {
-  if (now === undefined) return '–';
-  const digits = now >= 1000 ? 0 : now >= 10 ? 1 : 2;
-  return before === undefined ? now.toFixed(digits) : `${now.toFixed(digits)} (${before.toFixed(digits)})`;
+function digits(value: number | undefined): string {
+  return value === undefined ? '–' : value.toFixed(value >= 1000 ? 0 : value >= 10 ? 1 : 2);
 }
 
-/**
- * Renders the table.
- *
- * @param key returns the key of a row's saved figures; it includes the shape, because figures of different
- * shapes are not comparable
- */
-function render(
-  result: Result,
-  saved: Readonly<Record<string, Figures>>,
-  key: (label: string) => string,
-): string {
+function render(result: Result): string {
   const periods = [...result].filter(([, figures]) => figures['spins/s'] !== undefined);
   const shown = FIGURES.filter((name) => periods.some(([, figures]) => figures[name] !== undefined));
-  const rows = periods.map(([label, figures]) => [
-    label,
-    ...shown.map((name) => beside(figures[name], saved[key(label)]?.[name])),
-  ]);
+  const rows = periods.map(([label, figures]) => [label, ...shown.map((name) => digits(figures[name]))]);
   const others = [...result].filter(([, figures]) => figures['spins/s'] === undefined);
   return [
     '',
@@ -192,22 +161,11 @@ function render(
     '',
     ...others.map(([label, figures]) => {
       const each = Object.entries(figures).map(
-        ([name, value]) => `${name === 'all' ? '' : `${name} `}${beside(value, saved[key(label)]?.[name])}`,
+        ([name, value]) => `${name === 'all' ? '' : `${name} `}${digits(value)}`,
       );
       return `  ${label}: ${each.join(', ')}`;
     }),
-    Object.keys(saved).length === 0
-      ? '  No earlier run was saved.'
-      : '  Values in parentheses are from the previous run.',
   ].join('\n');
-}
-
-async function readSaved(): Promise<Record<string, Figures>> {
-  try {
-    return JSON.parse(await readFile(SAVED, 'utf8')) as Record<string, Figures>;
-  } catch {
-    return {};
-  }
 }
 
 async function main(cleanup: Cleanup): Promise<boolean> {
@@ -230,15 +188,8 @@ async function main(cleanup: Cleanup): Promise<boolean> {
     }
   const result: Result = new Map([...rounds].map(([label, figures]) => [label, medianOf(figures)]));
   result.set('sync of 4 KB on this disk, ms', { all: await syncMs() });
-  const saved = await readSaved();
-  const key = (label: string): string =>
-    JSON.stringify([label, SHAPE, SETTINGS, PLAYERS, values['no-request-id']]);
-  console.log(render(result, saved, key));
-  if (isVoid) return false;
-  for (const [label, figures] of result) saved[key(label)] = figures;
-  await mkdir(dirname(SAVED), { recursive: true });
-  await writeFile(SAVED, `${JSON.stringify(saved)}\n`);
-  return true;
+  console.log(render(result));
+  return !isVoid;
 }
 
 await runToEnd(main);

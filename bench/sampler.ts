@@ -1,7 +1,4 @@
-/**
- * Samples values that must not grow while the service is under load: the memory of its processes and stores,
- * and the lengths of its queues.
- */
+/** Samples values that must not grow under load: memory of processes and stores, and queues. */
 import { type Processes, residentBytes, treeBytes } from './measure.js';
 import type { Service } from './service.js';
 import type { Bound, Samples } from './trend.js';
@@ -157,7 +154,7 @@ async function scrape(endpoints: Service['metrics']): Promise<Map<string, number
   return sums;
 }
 
-/** Returns the cumulative counts of a histogram by the upper bound of each bucket, summed over all processes. */
+/** Returns the cumulative counts of a histogram of all processes, by the upper bound of the bucket. */
 export async function scrapeBuckets(
   endpoints: Service['metrics'],
   metric: string,

@@ -1,10 +1,10 @@
 /**
- * `npm run bench -- scale [--minutes 6]`: measures how the throughput and the CPU per spin change with the number of
- * front ends, Redis nodes and partners, on a machine of any size.
+ * `npm run bench -- scale [--minutes 6]`: measures how the throughput and the CPU per spin change with the
+ * number of front ends, Redis nodes and partners, on a machine of any size.
  *
- * Each row has 256 connections in a closed loop for each front end. On four cores or more, load generators have cores
- * of their own. The bench says for which rows the machine has fewer cores than processes: these rows show whether the
- * CPU per spin stays the same, but not the throughput. Needs Linux.
+ * Each row has 256 connections in a closed loop for each front end. On four cores or more, load generators
+ * have cores of their own. The bench says for which rows the machine has fewer cores than processes: these
+ * rows show whether the CPU per spin stays the same, but not the throughput. Needs Linux.
  */
 import { execFileSync } from 'node:child_process';
 import { availableParallelism } from 'node:os';

@@ -7,10 +7,7 @@ import { Worker } from 'node:worker_threads';
 import { build, type Histogram } from 'hdr-histogram-js';
 
 const MAX_MICROS = 60_000_000;
-/**
- * Creates a histogram of latencies in microseconds. Autocannon's own histogram has whole milliseconds, which
- * is too coarse for answers that take less than one.
- */
+/** Latencies in µs. Autocannon's own histogram has whole milliseconds, which is too coarse. */
 export const newHistogram = (): Histogram =>
   build({ highestTrackableValue: MAX_MICROS, numberOfSignificantValueDigits: 3 });
 
@@ -22,10 +19,7 @@ export interface FreeConnection {
   finish(): void;
 }
 
-/**
- * Interval in ms at which a separate thread wakes this thread. A Node.js timer may be one or two ms late,
- * which is longer than a fast answer takes.
- */
+/** Interval in ms at which a separate thread wakes this thread, because timers may be 2 ms late. */
 const TICK_MS = 0.2;
 /** Delay of the first request in ms. All connections are established during this delay. */
 const CONNECTED_MS = 200;
@@ -46,10 +40,7 @@ export class Schedule {
   readonly #state = new Int32Array(new SharedArrayBuffer(8));
   readonly #ticker: Worker;
   #sent = 0;
-  /**
-   * Time from when a request was due until it was sent, for requests that had a free connection. This is the
-   * generator's own part of the latency.
-   */
+  /** Delays of requests that were due and had a free connection: the generator's own part. */
   readonly lateMicros = newHistogram();
 
   /** @param rate requests per second */
@@ -66,10 +57,7 @@ export class Schedule {
     });
   }
 
-  /**
-   * Registers a free connection. The connection sends the next request when the request is due, or is told to
-   * finish.
-   */
+  /** The connection sends the next request when the request is due, or is told to finish. */
   isFree(connection: FreeConnection): void {
     if (this.#sent >= this.#count) {
       connection.finish();

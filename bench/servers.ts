@@ -13,10 +13,7 @@ import { PAR_SHEET, sheet, startServerProcess, startService } from './service.js
 import type { Shape } from './shape.js';
 import { type Books, booksOf, type Stores, startStores } from './stores.js';
 
-/**
- * Names of the servers. `redis` is the server `echo` with one `SET` per request. `floor` does the minimum
- * work of any design with the service's guarantees.
- */
+/** `redis` is `echo` with one `SET` per request. `floor` does the least of any design (floor.ts). */
 export const SERVERS = ['spindle', 'floor', 'echo', 'redis', 'fastify'] as const;
 export type ServerName = (typeof SERVERS)[number];
 export const isServerName = (name: string): name is ServerName => SERVERS.includes(name as ServerName);
@@ -30,27 +27,18 @@ export interface RunningServer {
   readonly books: Books | undefined;
 }
 
-/**
- * Starts a server.
- *
- * @param shape shape of the service; the baselines support only one partner, one game and one process
- * @param settings settings of the service
- * @param profileDir folder for the CPU profiles that the server's processes write when they end; undefined:
- * no profiles
- */
+/** @param shape of the service; the baselines have one partner, one game and one process */
 export async function startServer(
   server: ServerName,
   shape: Shape,
   settings: Readonly<Record<string, string>>,
   cleanup: Cleanup,
-  profileDir: string | undefined,
 ): Promise<RunningServer> {
-  const profile = profileDir === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileDir}`];
-  if (server === 'spindle') return startService(shape, cleanup, profile, settings);
-  if (server === 'echo') return startBaseline(server, profile, undefined, cleanup);
+  if (server === 'spindle') return startService(shape, cleanup, [], settings);
+  if (server === 'echo') return startBaseline(server, undefined, cleanup);
   const stores = await startStores(cleanup);
-  if (server === 'redis') return startBaseline('echo', profile, stores, cleanup);
-  const baseline = await startBaseline(server, profile, stores, cleanup);
+  if (server === 'redis') return startBaseline('echo', stores, cleanup);
+  const baseline = await startBaseline(server, stores, cleanup);
   const outboxes = [{ redis: stores.redis, key: 'outbox' }];
   return { ...baseline, books: booksOf(stores, outboxes, 'SELECT count(*) AS rows FROM spins') };
 }
@@ -59,13 +47,11 @@ const API_KEY = `ks_${randomBytes(32).toString('base64url')}`;
 
 async function startBaseline(
   name: string,
-  profile: readonly string[],
   stores: Stores | undefined,
   cleanup: Cleanup,
 ): Promise<RunningServer> {
   const { pid, base } = await startServerProcess(
     {
-      nodeOptions: profile,
       program: join(ROOT, 'dist', 'bench', 'baselines', `${name}.js`),
       lastLine: 'API',
       env: {

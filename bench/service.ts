@@ -37,10 +37,7 @@ const RAFFLE = {
   ],
 };
 
-/**
- * Rules of a communal progressive with up to 101 winners per event. `often` uses the tiers of
- * docs/communal.md.
- */
+/** A communal progressive with up to 101 winners per event. `often` has the tiers of docs/communal.md. */
 const communalRules = (triggerAtSpins: number) => ({
   enabled: true,
   triggerInterval: 100,
@@ -82,8 +79,7 @@ export async function startServerProcess(launch: Launch, cleanup: Cleanup): Prom
   const server = ServerProcess.launch({ ...launch, env: { NODE_ENV: 'production', ...launch.env } });
   cleanup.add(() => server.stop());
   await server.ready();
-  // The output of the server's start is printed only if the start fails. Later output consists of warnings,
-  // which are printed.
+  // Output after the start consists of warnings.
   server.child.stderr?.pipe(process.stderr);
   return server;
 }
@@ -187,11 +183,7 @@ export async function startService(
   };
 }
 
-/**
- * Creates a slot game.
- *
- * @param fires how often its communal progressive fires; undefined: the game has none
- */
+/** @param fires how often the game's communal progressive fires; undefined: the game has none */
 async function addSlot(
   api: Api,
   { apiKey, parSheetId }: Partner,

@@ -2,19 +2,13 @@
 
 export interface Shape {
   readonly ack: 'redis' | 'ledger';
-  /**
-   * Number of processes with the http role, in addition to one with the worker role. 0 (default): one process
-   * has both roles.
-   */
+  /** Number of front ends beside one worker. 0: one process has both roles. */
   readonly frontEnds: number;
   readonly partners: number;
   /** Total number of games, distributed evenly over the partners. */
   readonly games: number;
   readonly gameType: 'slot' | 'raffle';
-  /**
-   * Each slot game has a communal progressive with a community of 100 players and a sufficient budget. It
-   * fires every 10,000 spins (`rare`) or every 1,000 spins (`often`).
-   */
+  /** Each slot game has a communal progressive that fires every 10,000 or 1,000 spins. */
   readonly communal?: 'rare' | 'often' | undefined;
   /** Number of primaries of a Redis Cluster without replicas. Undefined: a single Redis server. */
   readonly nodes?: number | undefined;
@@ -36,11 +30,7 @@ export const SHAPE_OPTIONS = {
 type ShapeValues = Readonly<Record<'partners' | 'ack' | 'front-ends', string>> &
   Readonly<Partial<Record<'games' | 'raffles' | 'communal', string>>>;
 
-/**
- * Parses the shape.
- *
- * @throws Error if an option has an invalid value
- */
+/** @throws Error if an option has an invalid value */
 export function readShape(values: ShapeValues): Shape {
   const { ack, communal, raffles } = values;
   const partners = wholeNumber('partners', values.partners);
@@ -63,11 +53,7 @@ export function readShape(values: ShapeValues): Shape {
 export const readSettings = (set: readonly string[] = []): Readonly<Record<string, string>> =>
   Object.fromEntries(set.map((each) => each.split('=', 2)));
 
-/**
- * Parses an integer option.
- *
- * @throws Error if the text is not an integer, or is less than `least`
- */
+/** @throws Error if the text is not an integer, or is less than `least` */
 export function wholeNumber(name: string, text: string, least = 1): number {
   const value = Number(text);
   if (!Number.isInteger(value) || value < least)

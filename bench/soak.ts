@@ -1,10 +1,10 @@
 /**
  * `npm run bench -- soak [--minutes 20] [--share 0.7] [--connections 64]`
  *
- * Loads a front end and a worker for a long time with the load of a real operator (mixedService.ts), at a share of
- * their capacity, which is measured first. The run passes only if nothing grows after the warm-up (memory of
- * each process and store, queues, handles), no answer is a 5xx, and the ledger contains exactly the answered
- * spins. RequestIds are bound for one minute, so that Redis releases them during the soak.
+ * Loads a front end and a worker for a long time with the load of a real operator (mixedService.ts), at a
+ * share of their capacity, which is measured first. The run passes only if nothing grows after the warm-up
+ * (memory of each process and store, queues, handles), no answer is a 5xx, and the ledger contains exactly
+ * the answered spins. RequestIds are bound for one minute, so that Redis releases them during the soak.
  *
  * The shortest useful run takes six and a half minutes. Prints the findings, and exits with 1 if a check
  * failed. Needs Linux.

@@ -1,7 +1,4 @@
-/**
- * Creates spin requests as bytes from templates. There is one template for each target, all with the same
- * length. Only the player and the request id are written for each request.
- */
+/** Creates spins as bytes from a template for each target; only player and request id are written anew. */
 import type { LoadOrder, RequestSource } from './load.js';
 
 /** Returns the id of a player by number. All ids have the same length. */
@@ -16,10 +13,7 @@ interface Template {
 }
 
 const ZERO = 48;
-/**
- * Number of digits of the request counter. Request ids are unique for a billion requests of a process, and a
- * small integer is cheap to convert to digits.
- */
+/** Digits of the request counter, which is unique for a billion requests of a process. */
 const COUNTER_DIGITS = 9;
 /** Text between the prefix and the counter, which makes a request id as long as a UUID. */
 const COUNTER_LEAD = '-000';

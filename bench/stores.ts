@@ -1,7 +1,4 @@
-/**
- * Starts fresh stores: a Redis that syncs its log before each answer (or a cluster of such servers) and a
- * Postgres. Also reads the ledger of a run.
- */
+/** Starts fresh stores, a durable Redis or a cluster and a Postgres, and reads the ledger of a run. */
 import { chmod, mkdtemp, realpath, rm, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -26,10 +23,7 @@ export interface Stores {
   readonly redis: Redis;
   /** Returns the connection of a cell's server, and the cell's name in keys. */
   readonly cell: (cell: number) => { readonly redis: Redis; readonly name: CellName };
-  /**
-   * Runs a query on a connection that is opened only for this query, so that the connections of the bench are
-   * not part of the measurement.
-   */
+  /** Runs a query on a connection of its own, so that the bench has none during a measurement. */
   ask<Row extends object>(query: string): Promise<Row[]>;
 }
 
@@ -40,9 +34,7 @@ type Hot = Pick<Stores, 'redisUrl' | 'redis' | 'cell'> & { readonly pids: readon
 const IN_MEMORY = [0x01021994, 0x858458f6];
 
 /**
- * Creates an empty folder on a disk, because the duration of disk syncs is part of the latency of a durable
- * spin. The caller removes the folder.
- *
+ * Creates an empty folder on a disk, because syncs are part of a spin's latency. The caller removes it.
  * @throws Error if no disk is available
  */
 export async function newDiskFolder(): Promise<string> {
@@ -87,12 +79,7 @@ async function startCluster(cells: number, primaries: number, cleanup: Cleanup):
   return { redisUrl: cluster.url, redis: places[0]!.redis, cell: (cell) => places[cell]!, pids };
 }
 
-/**
- * Starts the stores.
- *
- * @param cells number of cells that the bench uses
- * @param nodes number of primaries of a cluster; undefined: a single server
- */
+/** @param nodes number of primaries of a cluster; undefined: a single server */
 export async function startStores(cleanup: Cleanup, cells = 1, nodes?: number): Promise<Stores> {
   const folder = await diskFolder(cleanup);
   const own = await ownStores({ folder, onEvent: (line) => console.error(line) });
@@ -132,12 +119,7 @@ export interface Books {
   ledgerRows(): Promise<number>;
 }
 
-/**
- * Returns the ledger behind the given outboxes, to compare it with the answered spins.
- *
- * @param outboxes key of each outbox and its Redis connection
- * @param countRows query that returns `rows`
- */
+/** @param countRows query that returns `rows` */
 export const booksOf = (
   { ask }: Stores,
   outboxes: readonly { readonly redis: Redis; readonly key: string }[],

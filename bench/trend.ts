@@ -1,7 +1,4 @@
-/**
- * Checks whether the samples of a value stay flat, by a least-squares line through the means of buckets of
- * samples.
- */
+/** Checks whether a value stays flat, by a least-squares line through means of its samples. */
 
 export interface Finding {
   readonly what: string;
@@ -18,27 +15,16 @@ export interface Samples {
 }
 
 export interface Bound {
-  /**
-   * Maximum growth of the line from the end of the warm-up to the end of the samples, in the unit of the
-   * samples.
-   */
+  /** Maximum growth of the line after the warm-up, in the unit of the samples. */
   readonly rise: number;
   /** Maximum growth as a fraction of the mean. The larger of `rise` and `share` applies. */
   readonly share: number;
 }
 
-/**
- * Minimum number of buckets. Variations within a bucket, such as request ids that are released once a minute,
- * are not a trend.
- */
+/** Minimum number of buckets. Variations within a bucket are no trend. */
 const BUCKETS_MIN = 3;
 
-/**
- * Checks whether the samples after the warm-up are flat.
- *
- * @param fromSeconds end of the warm-up, in seconds
- * @param bucketSeconds length of a bucket, in seconds
- */
+/** @param fromSeconds end of the warm-up */
 export function judge(
   { name, unit, samples }: Samples,
   bound: Bound,

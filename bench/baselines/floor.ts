@@ -42,9 +42,7 @@ const waiting: Waiting[] = [];
 let isUnderWay = false;
 let isScheduled = false;
 
-/**
- * Schedules a script call for the end of the event-loop turn, when all requests of the turn have been read.
- */
+/** Schedules a script call for the end of the turn, when all requests of the turn have been read. */
 function schedule(): void {
   if (isScheduled || isUnderWay || waiting.length === 0) return;
   isScheduled = true;

@@ -9,10 +9,7 @@ import type { Sql } from 'postgres';
 
 const ENTRIES_MAX = 5000;
 const BLOCK_MS = 200;
-/**
- * Minimum time between the starts of two flushes in ms, equal to the default of the service. One commit then
- * covers many spins.
- */
+/** Minimum time between the starts of two flushes in ms, as in the service. */
 const INTERVAL_MS = 40;
 
 /** A stream entry. Its fields are those of the script, in the same order: name, value, name, value, … */
@@ -31,11 +28,7 @@ export async function createLedger(sql: Sql): Promise<void> {
   await sql`INSERT INTO outbox_cursor (stream_id) VALUES ('0-0')`;
 }
 
-/**
- * Flushes the outbox in an endless loop. Entries that are not committed stay in the outbox.
- *
- * @throws Error if Postgres or Redis refuses a request
- */
+/** Flushes the outbox in an endless loop. Entries that are not committed stay in the outbox. */
 export async function flushForever(redisUrl: string, sql: Sql, line: CopyLine = copyLine): Promise<never> {
   // The flusher has its own Redis connection, because its blocking reads would delay other commands.
   const redis = new Redis(redisUrl, { protocol: 2 });

@@ -1,7 +1,4 @@
-/**
- * Sends the answer of a typical spin, with the same length in bytes as the answer of the service, for
- * baselines that deal nothing.
- */
+/** Sends an answer with the length of the service's answer, for baselines that deal nothing. */
 import type { HttpResponse } from 'uWebSockets.js';
 import { readFileSync } from 'node:fs';
 import { spinResponse } from '../../src/api/spins/spinResponse.js';

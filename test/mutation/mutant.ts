@@ -50,8 +50,8 @@ export const source = (file: string, find: string, replace: string): Fault => ({
   replace,
 });
 /**
- * Defines a deliberate fault in a file of the built program, which is given by its path in dist/src/. The text to
- * replace is that of the source without its types.
+ * Defines a deliberate fault in a file of the built program, which is given by its path in dist/src/. The
+ * text to replace is that of the source without its types.
  */
 export const built = (file: string, find: string, replace: string): Fault => ({
   file: `dist/src/${file}`,
