@@ -266,7 +266,7 @@ interface NewRun {
 }
 
 /** Begins an empty run of request ids. Returns its writer, which accepts ids only in sorted order. */
-export async function beginRun(
+async function beginRun(
   tx: Transaction,
   run: Omit<RequestRun, 'runId' | 'filterBytes' | 'filterHash'>,
 ): Promise<NewRun> {
