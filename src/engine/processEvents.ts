@@ -234,6 +234,11 @@ export interface Events {
   CatalogStale: { readonly error: unknown };
   /** The catalog was read, and its state is to be announced to the other processes. */
   CatalogRead: CatalogState;
+  /**
+   * The catalog was read, and with it the data format that all processes write. `beganAtMs` is the time at
+   * which the read began, on the scale of performance.now().
+   */
+  FormatRead: { readonly format: number; readonly beganAtMs: number };
   /** The catalog has read a change that revokes or restricts something, such as a key or a game. */
   RestrictionRead: Record<never, never>;
   /** The catalog can be read again. */

@@ -14,7 +14,11 @@ import type { Sql } from '../../postgres/connection.js';
 import { SetupError } from '../embedded/index.js';
 import { noteSealingKeys, type OtherSealer, type SealingKeys } from './sealingKeys.store.js';
 
-const EVERY_MS = 2000;
+/**
+ * Interval of the checks, in ms: the interval at which processes report that they run. Only the time until
+ * everything is resealed after the end of a process depends on it.
+ */
+const EVERY_MS = 5000;
 
 export interface KeyReplacementOptions {
   readonly processId: string;

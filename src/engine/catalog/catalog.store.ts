@@ -72,6 +72,8 @@ export interface Newest {
    * progress.
    */
   readonly isSettled: boolean;
+  /** Data format that all processes write (domain/formats.ts). */
+  readonly format: number;
 }
 
 interface NewestRow {
@@ -80,15 +82,17 @@ interface NewestRow {
   readonly token: string;
   readonly runs: string;
   readonly settled: boolean;
+  readonly format: number;
 }
 
 export async function newestOfAll(sql: Sql): Promise<Newest> {
   const rows = await sql.prepared<NewestRow[]>`
-    SELECT last_value - (NOT is_called)::int AS change, cell, ${TOKEN} AS token, (${RUNS_VERSION}) AS runs, (${NOBODY_CHANGES}) AS settled
+    SELECT last_value - (NOT is_called)::int AS change, cell, ${TOKEN} AS token, (${RUNS_VERSION}) AS runs, (${NOBODY_CHANGES}) AS settled,
+      (SELECT format FROM installation) AS format
     FROM change_number LEFT JOIN cells ON true`;
   const epochs = new Map(rows.flatMap(({ cell, token }) => (cell === null ? [] : [[cell, token] as const])));
-  const [{ change, runs, settled }] = rows as [NewestRow];
-  return { change, epochs, runs, isSettled: settled };
+  const [{ change, runs, settled, format }] = rows as [NewestRow];
+  return { change, epochs, runs, isSettled: settled, format };
 }
 
 export const digestOfNewest = ({ epochs, runs }: Newest): string =>

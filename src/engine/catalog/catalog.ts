@@ -316,7 +316,8 @@ export class Catalog extends PeriodicService {
   async #read(): Promise<void> {
     const beganAtMs = performance.now();
     const found = await newestOfAll(this.#sql);
-    const { change, epochs, runs, isSettled } = found;
+    const { change, epochs, runs, isSettled, format } = found;
+    this.#events.emit('FormatRead', { format, beganAtMs });
     const added = this.#epochs.size === 0 ? [] : [...epochs.keys()].filter((cell) => !this.#epochs.has(cell));
     this.#epochs = epochs;
     this.#runs = runs;

@@ -1,7 +1,9 @@
 /**
- * Registers this process in Postgres as running, every five seconds. Several times a second, it also reads
- * the data format that all processes write (domain/formats.ts). The format is read for the first time at the
- * start, before anything is dealt or taken over. A process that can't read the format deals nothing.
+ * Registers this process in Postgres as running, every five seconds, and keeps track of the data format that
+ * all processes write (domain/formats.ts). The format is read for the first time at the start, before
+ * anything is dealt or taken over. Later it comes with each read of the catalog. While this process does not
+ * read the catalog, because another process announces its state or because the read fails, the format is read
+ * several times a second. A process that can't read the format deals nothing.
  */
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
@@ -23,6 +25,11 @@ import {
  * become one that it can't read.
  */
 const FORMAT_EVERY_MS = 400;
+/**
+ * Maximum age of the format that a read of the catalog found, in ms. It is longer than the poll interval of
+ * the catalog, and leaves time for a read within the second.
+ */
+const FORMAT_KNOWN_MS = 600;
 const SEEN_EVERY_MS = 5000;
 const REPORTED_EVERY_MS = 5000;
 
@@ -44,6 +51,8 @@ export class ProcessRegistry extends PeriodicService {
   /** Times of the next registration and of the next error report, on the scale of performance.now(). */
   #seeAt = 0;
   #reportAt = 0;
+  /** Time at which the read that found the current format began, on the scale of performance.now(). */
+  #formatReadAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(sql: Sql, options: RegistryOptions) {
     super({ everyMs: FORMAT_EVERY_MS, firstAfterMs: FORMAT_EVERY_MS });
@@ -51,6 +60,11 @@ export class ProcessRegistry extends PeriodicService {
     this.#sql = sql;
     this.#options = options;
     this.#facts = { processId: randomUUID(), version, roles, host: hostname(), formats: FORMATS };
+    options.events.on('FormatRead', ({ format, beganAtMs }) => {
+      this.#learn(format, beganAtMs);
+      const untilMs = Math.min(beganAtMs + FORMAT_KNOWN_MS, this.#seeAt);
+      this.postpone(Math.max(0, untilMs - performance.now()));
+    });
   }
 
   /**
@@ -86,21 +100,28 @@ export class ProcessRegistry extends PeriodicService {
   }
 
   protected async turn(): Promise<void> {
+    const beganAtMs = performance.now();
     const { format, isKnown } = await this.#look();
-    if (format !== this.#format) {
-      this.#format = format;
-      try {
-        assertReads(FORMATS, format);
-        this.#problem = undefined;
-        this.#options.events.emit('FormatChanged', { format });
-      } catch (error) {
-        if (!(error instanceof FormatError)) throw error;
-        this.#problem = error.message;
-        this.#options.events.emit('FormatUnreadable', { reason: error.message });
-      }
-    }
+    this.#learn(format, beganAtMs);
     // The process was paused for more than a day, so its registration was deleted.
     if (!isKnown && this.#problem === undefined) await this.#register();
+  }
+
+  /** Takes over the format that a read found, unless a later read has already found one. */
+  #learn(format: number, beganAtMs: number): void {
+    if (beganAtMs < this.#formatReadAtMs) return;
+    this.#formatReadAtMs = beganAtMs;
+    if (format === this.#format) return;
+    this.#format = format;
+    try {
+      assertReads(FORMATS, format);
+      this.#problem = undefined;
+      this.#options.events.emit('FormatChanged', { format });
+    } catch (error) {
+      if (!(error instanceof FormatError)) throw error;
+      this.#problem = error.message;
+      this.#options.events.emit('FormatUnreadable', { reason: error.message });
+    }
   }
 
   /**
