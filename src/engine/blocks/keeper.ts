@@ -112,7 +112,7 @@ export class BlockKeeper implements Service {
     this.#nodes = nodes;
     this.#options = options;
     this.#blockMakers = new BlockMakers(sql, pool, options);
-    this.#turns = new FairTurns(MAKING_PER_THREAD * pool.threads.length || MAKING_PER_THREAD);
+    this.#turns = new FairTurns(MAKING_PER_THREAD * pool.options.maxThreads);
   }
 
   async start(): Promise<void> {

@@ -10,6 +10,19 @@ const IMPORTS_ONLY = process.allowedNodeEnvironmentFlags.has('--no-experimental-
   ? ['--no-experimental-require-module']
   : [];
 const QUEUE_MAX = 1024;
+/**
+ * Time without work after which a thread ends, in ms, because a thread takes 12 MB. A game that is played
+ * needs a block more often, every few seconds, and starting a thread takes far less time than its reserve
+ * lasts.
+ */
+const IDLE_MS = 60_000;
 
 export const openThreads = (filename: string, maxThreads: number): Piscina =>
-  new Piscina({ filename, minThreads: 1, maxThreads, maxQueue: QUEUE_MAX, execArgv: IMPORTS_ONLY });
+  new Piscina({
+    filename,
+    minThreads: 0,
+    maxThreads,
+    maxQueue: QUEUE_MAX,
+    idleTimeout: IDLE_MS,
+    execArgv: IMPORTS_ONLY,
+  });
