@@ -89,9 +89,19 @@ export function readDealtMessage(message: string): DealtAnnouncement {
   return { cell: whole(cell), token, gameId: whole(gameId), nextIndex: whole(nextIndex) };
 }
 
-/** @param isSharded true in a cluster, where channels are sharded */
-export function publish(redis: RedisClient, channel: string, message: string, isSharded: boolean): void {
-  redis.call(isSharded ? 'SPUBLISH' : 'PUBLISH', channel, message).catch(() => {});
+/**
+ * Publishes a message. The promise never rejects.
+ * @param isSharded true in a cluster, where channels are sharded
+ * @returns the number of subscribers that received the message; undefined if it is unknown
+ */
+export async function publish(
+  redis: RedisClient,
+  channel: string,
+  message: string,
+  isSharded: boolean,
+): Promise<number | undefined> {
+  const receivers = redis.call(isSharded ? 'SPUBLISH' : 'PUBLISH', channel, message) as Promise<number>;
+  return receivers.catch(() => undefined);
 }
 
 export interface Listener {

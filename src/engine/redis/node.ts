@@ -293,9 +293,12 @@ export class RedisNode {
     return logNotes(this[CLIENT], key);
   }
 
-  /** Publishes a message to the subscribers of a channel. The message may be lost. */
-  publish(channel: string, message: string, isSharded: boolean): void {
-    publish(this[CLIENT], channel, message, isSharded);
+  /**
+   * Publishes a message to the subscribers of a channel. The message may be lost. The promise never rejects.
+   * @returns the number of subscribers that received the message; undefined if it is unknown
+   */
+  publish(channel: string, message: string, isSharded: boolean): Promise<number | undefined> {
+    return publish(this[CLIENT], channel, message, isSharded);
   }
 
   /**

@@ -186,14 +186,22 @@ export class RedisNodes {
   announceCommit(announcement: CommitAnnouncement): void {
     const { cell } = announcement;
     const channel = bookedChannel(this.#map.isCluster ? this.nameOf(cell) : undefined);
-    this.of(cell).publish(channel, commitMessage(announcement), this.#map.isCluster);
+    void this.of(cell).publish(channel, commitMessage(announcement), this.#map.isCluster);
   }
 
-  /** Announces on every node what this process has read of the catalog. The message may be lost. */
-  announceCatalog(read: CatalogAnnouncement): void {
-    for (const node of this.all)
-      for (const channel of this.#changesKeys(node))
-        node.publish(channel, catalogMessage(read), this.#map.isCluster);
+  /**
+   * Announces on every node what this process has read of the catalog. The message may be lost.
+   * @returns whether a process other than this one may have received the message. This process itself is one
+   * subscriber of each channel
+   */
+  async announceCatalog(read: CatalogAnnouncement): Promise<boolean> {
+    const message = catalogMessage(read);
+    const receivers = await Promise.all(
+      this.all.flatMap((node) =>
+        this.#changesKeys(node).map((channel) => node.publish(channel, message, this.#map.isCluster)),
+      ),
+    );
+    return receivers.some((count) => count === undefined || count > 1);
   }
 
   /**
