@@ -38,6 +38,7 @@ import {
   type DueIds,
   mergeRuns,
   type RequestRun,
+  type RunsWatermark,
   requestRuns,
   runsWatermarks,
   writeRun,
@@ -124,23 +125,30 @@ export class SegmentRelease extends PeriodicService {
       if (segments !== undefined) held.set(lease.cell, segments);
     });
     let ids = 0;
+    let marks = await this.#marks();
     for (let isMore = true; isMore && !this.isStopped; ) {
-      const step = await this.#copy(held);
+      const step = await this.#copy(held, marks);
+      if (step === undefined) break;
       isMore = step.isMore;
       ids += step.ids;
+      marks = await this.#marks();
     }
     this.ids += ids;
     if (ids > 0) {
       const seconds = (performance.now() - started) / 1000;
       this.#options.events.emit('RunWritten', { ids, seconds });
     }
-    const marks = new Map((await runsWatermarks(this.#sql)).map((each) => [each.cell, each]));
     await ofEach(held, ([cell, segments]) =>
       this.#release(cell, segments, marks.get(cell)?.runsReachId ?? 0n),
     );
     await ofEach(this.#leases.values(), (lease) => this.#drop(lease, marks.get(lease.cell)?.bindingMs ?? 0));
     await this.#merge();
     if (failures.length > 0) throw failures.find((error) => !isOutrun(error)) ?? failures[0];
+  }
+
+  /** Reads the watermarks of the runs, by cell. */
+  async #marks(): Promise<ReadonlyMap<number, RunsWatermark>> {
+    return new Map((await runsWatermarks(this.#sql)).map((each) => [each.cell, each]));
   }
 
   /**
@@ -182,9 +190,12 @@ export class SegmentRelease extends PeriodicService {
   /**
    * Writes the committed ids of closed segments to runs, with one scan of the ledger for all cells. If too
    * many ids are in memory, all committed ids are written.
+   * @returns undefined if there was nothing to write
    */
-  async #copy(held: ReadonlyMap<number, CellSegments>): Promise<{ ids: number; isMore: boolean }> {
-    const marks = new Map((await runsWatermarks(this.#sql)).map((each) => [each.cell, each]));
+  async #copy(
+    held: ReadonlyMap<number, CellSegments>,
+    marks: ReadonlyMap<number, RunsWatermark>,
+  ): Promise<{ ids: number; isMore: boolean } | undefined> {
     const { committedIds, onFailpoint } = this.#options;
     const due: DueIds[] = [];
     let isLate = false;
@@ -202,7 +213,7 @@ export class SegmentRelease extends PeriodicService {
         due.push({ cell, fence: lease.fence, from, to, pairs: committedIds.take(cell, from, to) });
       isLate ||= ends.length >= CLOSED_MAX;
     }
-    if (due.length === 0) return { ids: 0, isMore: false };
+    if (due.length === 0) return undefined;
     const cycle = new DutyCycle(isLate ? 1 : WORKED_SHARE);
     const step = await writeRun(this.#sql, due, this.#pauses(cycle), onFailpoint);
     onFailpoint('release.committed');

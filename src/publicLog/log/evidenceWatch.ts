@@ -17,7 +17,7 @@ import { readIfThere } from '../../platform/files.js';
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
 import type { Sql } from '../../postgres/connection.js';
 import { haltOnEvidence, hashOfOrigin, witnessNote } from './forkEvidence.js';
-import { logState } from './publicLog.store.js';
+import { type LogState, logState } from './publicLog.store.js';
 
 export interface EvidenceOptions {
   readonly sql: Sql;
@@ -95,6 +95,8 @@ export class EvidenceWatch extends PeriodicService {
    * exists.
    */
   #missing: string | undefined;
+  /** Log, keys and notes of the newest check that found no evidence ({@link #textOf}). */
+  #judged: string | undefined;
 
   constructor(options: EvidenceOptions) {
     super({ everyMs: FIRST_EVERY_MS, firstAfterMs: FIRST_EVERY_MS });
@@ -152,9 +154,25 @@ export class EvidenceWatch extends PeriodicService {
       const noted = known.haltNote === null ? [] : [{ from: 'noted before', note: known.haltNote }];
       await haltOnEvidence(sql, [...noted, ...read], { keys: keys(), isHeld: true, actor: 'worker' });
       await this.#tell();
-    } else for (const source of read) await this.judge(source);
+    } else await this.#judgeAll(known, read);
     this.#isFirst = false;
     this.postpone(EVERY_MS);
+  }
+
+  /** Checks all notes, unless the log, the keys and the notes are the same as at the previous check. */
+  async #judgeAll(known: LogState, sources: readonly Source[]): Promise<void> {
+    const text = this.#textOf(known, sources);
+    if (text === this.#judged) return;
+    this.#judged = undefined;
+    let isEvidence = false;
+    for (const source of sources) if (await this.judge(source)) isEvidence = true;
+    if (!isEvidence) this.#judged = text;
+  }
+
+  /** Returns a text that determines the result of a check. */
+  #textOf({ logId, size, root, vkeys }: LogState, sources: readonly Source[]): string {
+    const keyIds = this.#options.keys().map(({ keyId }) => keyId);
+    return JSON.stringify([logId, size, root.toString('hex'), vkeys, keyIds, sources]);
   }
 
   /**
