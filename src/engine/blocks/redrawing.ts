@@ -26,6 +26,7 @@ export class Redrawing {
       maxThreads: 1,
       maxQueue: WAITING_MAX,
       idleTimeout: IDLE_MS,
+      recordTiming: false,
     });
   }
 

@@ -24,5 +24,6 @@ export const openThreads = (filename: string, maxThreads: number): Piscina =>
     maxThreads,
     maxQueue: QUEUE_MAX,
     idleTimeout: IDLE_MS,
+    recordTiming: false,
     execArgv: IMPORTS_ONLY,
   });
