@@ -87,8 +87,8 @@ interface NewestRow {
 
 export async function newestOfAll(sql: Sql): Promise<Newest> {
   const rows = await sql.prepared<NewestRow[]>`
-    SELECT last_value - (NOT is_called)::int AS change, cell, ${TOKEN} AS token, (${RUNS_VERSION}) AS runs, (${NOBODY_CHANGES}) AS settled,
-      (SELECT format FROM installation) AS format
+    SELECT last_value - (NOT is_called)::int AS change, cell, ${TOKEN} AS token, (${RUNS_VERSION}) AS runs,
+      (${NOBODY_CHANGES}) AS settled, (SELECT format FROM installation) AS format
     FROM change_number LEFT JOIN cells ON true`;
   const epochs = new Map(rows.flatMap(({ cell, token }) => (cell === null ? [] : [[cell, token] as const])));
   const [{ change, runs, settled, format }] = rows as [NewestRow];
