@@ -78,7 +78,7 @@ const CONSTANTS: Constants = {
   consoleSessionMinutes: 480,
   idleTimeoutS: 75,
   apiNoticeDays: null,
-  webhookHostAttemptsMax: 6000,
+  webhookHostAttemptsMax: 30_000,
   webhookRetryDelaysMs: [60_000, 300_000, 900_000, 3_600_000],
   logBatchMs: 50,
   logCosignMs: 1000,

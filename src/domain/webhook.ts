@@ -193,6 +193,12 @@ export const EndpointState = choice(
   'failing: the last attempt failed; inactive: no events are sent',
 );
 
+/** Limits of concurrent attempts, which are those of each delivering process. */
+export const ConcurrencyLimit = choice(
+  ['partner-concurrency', 'webhook-concurrency'],
+  'partner-concurrency: the partner has 64 attempts in progress, the maximum over all its webhooks; webhook-concurrency: the webhook has 4, the maximum of a slow or failing receiver',
+);
+
 export const EndpointHealth = Type.Object(
   {
     state: EndpointState,
@@ -201,6 +207,7 @@ export const EndpointHealth = Type.Object(
       Type.String({ format: 'date-time', description: 'Time since which every attempt has failed' }),
     ),
     pending: Type.Integer({ description: 'Number of waiting deliveries, counted up to 10,000' }),
+    limitedBy: nullable(ConcurrencyLimit),
     restsUntil: nullable(
       Type.String({
         format: 'date-time',

@@ -7,9 +7,14 @@
  *      └────────────────┘ the worker ended: its lease expires
  *
  * One loop records results, renews leases and claims due deliveries. The attempts run concurrently with this
- * loop, so all deliveries together need one pool connection. Each webhook has only a few concurrent attempts,
- * and each attempt has a timeout, so a hanging webhook does not delay the others. All slow webhooks together
- * get at most half of the capacity. A result is kept in memory until it is recorded.
+ * loop, so all deliveries together need one pool connection. A result is kept in memory until it is recorded.
+ *
+ * The number of concurrent attempts is limited, so that no receiver that hangs delays the others:
+ *
+ *   all             512, at most 256 to slow webhooks
+ *   one partner      64, at most 32 to slow webhooks
+ *   one webhook      64 like its partner; 4 if it is slow, if its newest attempt failed, or while 256 attempts
+ *                    to webhooks that are not slow are in progress
  *
  * A host receives a limited number of attempts per minute over all its webhooks, and at most half of them
  * from one partner. The webhooks of a host take turns. A webhook that always fails gets a single attempt from
@@ -26,7 +31,9 @@ import {
   type AttemptResult,
   claimDue,
   type DueDelivery,
+  FEW,
   nextDueMs,
+  PER_PARTNER_MAX,
   prolongLeases,
   recordAttempts,
   releaseLeases,
@@ -41,9 +48,12 @@ export interface DelivererOptions {
   readonly events: EventEmitter;
 }
 
-/** Maximum number of concurrent attempts to one webhook in this process. */
-const PER_WEBHOOK_MAX = 4;
 const UNDER_WAY_MAX = 512;
+/**
+ * Number of concurrent attempts to webhooks that are not slow, from which on a further attempt must be one of
+ * the first {@link FEW} of its webhook. The rest of the capacity is so kept for webhooks with fewer attempts.
+ */
+const BEYOND_FEW_MAX = 256;
 /** Maximum number of concurrent attempts to slow webhooks. */
 const SLOW_UNDER_WAY_MAX = 256;
 /**
@@ -205,19 +215,33 @@ export class Deliverer implements Service {
     const slow = new Set(this.#slow);
     const longAgo = performance.now() - SLOW_MS;
     for (const { due, started } of this.#underWay.values()) {
-      busy.set(due.webhookId, (busy.get(due.webhookId) ?? 0) + 1);
+      count(busy, due);
       if (started < longAgo) slow.add(due.webhookId);
     }
-    const perHost = this.#options.hostAttemptsMax;
-    const limits = { perWebhook: PER_WEBHOOK_MAX, perHost, leaseMs: LEASE_MS };
-    const claimed = await claimDue(this.#sql, busy, { webhooks: slow, only: false }, { ...limits, room });
     let slowUnderWay = 0;
     for (const webhookId of slow) slowUnderWay += busy.get(webhookId) ?? 0;
-    const slowRoom = Math.min(room - claimed.length, SLOW_UNDER_WAY_MAX - slowUnderWay);
+    const quickUnderWay = this.#underWay.size - slowUnderWay;
+    const limits = { perHost: this.#options.hostAttemptsMax, leaseMs: LEASE_MS };
+    const claimed: DueDelivery[] = [];
+    // Slow webhooks come first. Otherwise the other webhooks of their partner could take every attempt that
+    // the partner may still have.
+    const slowRoom = Math.min(room, SLOW_UNDER_WAY_MAX - slowUnderWay);
     if (slow.size > 0 && slowRoom > 0) {
-      const few = { ...limits, room: slowRoom };
-      claimed.push(...(await claimDue(this.#sql, busy, { webhooks: slow, only: true }, few)));
+      const few = { perPartner: PER_PARTNER_MAX / 2, perWebhook: FEW, room: slowRoom, roomBeyondFew: 0 };
+      claimed.push(
+        ...(await claimDue(this.#sql, busy, { webhooks: slow, only: true }, { ...limits, ...few })),
+      );
+      for (const due of claimed) count(busy, due);
     }
+    const many = {
+      perPartner: PER_PARTNER_MAX,
+      perWebhook: PER_PARTNER_MAX,
+      room: room - claimed.length,
+      roomBeyondFew: BEYOND_FEW_MAX - quickUnderWay,
+    };
+    claimed.push(
+      ...(await claimDue(this.#sql, busy, { webhooks: slow, only: false }, { ...limits, ...many })),
+    );
     let begun = 0;
     for (const due of claimed) {
       // The delivery's lease expired while the process was paused, but its attempt is still in progress here.
@@ -262,4 +286,9 @@ export class Deliverer implements Service {
       seconds,
     });
   }
+}
+
+/** Adds a delivery to the numbers of deliveries by webhook. */
+function count(busy: Map<number, number>, { webhookId }: DueDelivery): void {
+  busy.set(webhookId, (busy.get(webhookId) ?? 0) + 1);
 }

@@ -3,12 +3,13 @@
  * the lease during the attempt, and records the result. The lease of a terminated worker expires, and the
  * delivery is due again.
  */
+import type { Static } from '#typebox';
 import type { Environment } from '../domain/game.js';
-import type { NewEvent } from '../domain/webhook.js';
+import type { ConcurrencyLimit as ConcurrencyLimitSchema, NewEvent } from '../domain/webhook.js';
 import { writeAuditEntry } from '../postgres/auditLog.js';
 import type { Sql, Transaction } from '../postgres/connection.js';
 import { ATTEMPTS_MAX, recordEvents } from '../postgres/partnerEvents.js';
-import { arrayOf, raw } from '../postgres/statements.js';
+import { arrayOf, Raw, raw } from '../postgres/statements.js';
 
 /** Number of days without a successful attempt after which a failing webhook is deactivated. */
 const FAILING_DAYS_MAX = 5;
@@ -29,6 +30,13 @@ export interface DueDelivery {
   readonly maxAttempts: number;
 }
 
+/** Maximum number of concurrent attempts for one partner in this process, over all its webhooks. */
+export const PER_PARTNER_MAX = 64;
+/**
+ * Number of attempts in progress that each webhook may have, even if it is slow or failing, or if others use
+ * most of the capacity.
+ */
+export const FEW = 4;
 /** Number of consecutive failures after which a webhook gets one attempt at a time. */
 const FAILURES_MAX = 50;
 /**
@@ -73,10 +81,35 @@ const COUNT_BEGUN = raw(`
           ELSE e.not_before END
     )`);
 
+/** Limits of {@link claimDue}. */
+export interface ClaimLimits {
+  /**
+   * Maximum number of concurrent attempts for one partner to the webhooks of the claim. All its webhooks have
+   * {@link PER_PARTNER_MAX}.
+   */
+  readonly perPartner: number;
+  /**
+   * Maximum number of concurrent attempts to one webhook. It is {@link FEW} for a webhook whose newest attempt
+   * failed.
+   */
+  readonly perWebhook: number;
+  /** Maximum number of deliveries to claim. */
+  readonly room: number;
+  /**
+   * Maximum number of deliveries to claim if they would be more than the {@link FEW} concurrent ones of their
+   * webhook.
+   */
+  readonly roomBeyondFew: number;
+  /** Maximum number of attempts to a host per minute. */
+  readonly perHost: number;
+  readonly leaseMs: number;
+}
+
 /**
- * Leases due deliveries. Each webhook gets as many as its limit of concurrent attempts allows, oldest first.
- * The first delivery of every webhook comes before the second of any. A failing webhook that gets only one
- * attempt at a time gets the delivery with the most attempts so far, so that its deliveries end one by one.
+ * Leases due deliveries. Each webhook gets as many as its limit of concurrent attempts and that of its partner
+ * allow, oldest first. The first delivery of every webhook comes before the second of any. A failing webhook
+ * that gets only one attempt at a time gets the delivery with the most attempts so far, so that its deliveries
+ * end one by one.
  *
  * A host gets at most its limit of attempts per minute, and each partner at most half of this limit. Half of
  * what a host or a partner gets may be used at once; the rest becomes available evenly over the minute. Among
@@ -91,23 +124,37 @@ export async function claimDue(
   sql: Sql,
   underWay: ReadonlyMap<number, number>,
   of: { readonly webhooks: Iterable<number>; readonly only: boolean },
-  limits: { perWebhook: number; perHost: number; room: number; leaseMs: number },
+  limits: ClaimLimits,
 ): Promise<DueDelivery[]> {
+  const these = arrayOf([...of.webhooks]);
   const rows = await sql<DueRow[]>`
     WITH ${THIS_MINUTE},
+    busy AS (
+      SELECT * FROM unnest(${arrayOf([...underWay.keys()])}::int[], ${arrayOf([...underWay.values()])}::int[])
+        AS b(webhook_id, under_way)
+    ),
+    busy_partners AS (
+      SELECT partner_id, sum(under_way) AS under_way,
+        coalesce(sum(under_way) FILTER (WHERE (webhook_id = ANY(${these}::int[])) = ${of.only}), 0) AS under_way_of_these
+      FROM busy JOIN webhooks USING (webhook_id) GROUP BY partner_id
+    ),
     endpoints AS (
       SELECT w.*, coalesce(busy.under_way, 0) AS under_way, coalesce(e.failures, 0) AS failures,
+        least(${PER_PARTNER_MAX} - coalesce(busy_partners.under_way, 0),
+          ${limits.perPartner}::int - coalesce(under_way_of_these, 0)) AS room_of_partner,
         coalesce(e.failures >= ${FAILURES_MAX}, false) AS rests,
         CASE WHEN e.minute = this_minute THEN e.attempts ELSE 0 END AS begun,
         CASE WHEN h.minute = this_minute THEN h.attempts ELSE 0 END AS begun_by_partner,
         ceil(${Math.ceil(limits.perHost / 2)}::int * share) AS share_of_partner,
-        ceil(${limits.perHost}::int * share) - coalesce(used.attempts, 0) AS room_of_host
+        ceil(${limits.perHost}::int * share) - coalesce(used.attempts, 0) AS room_of_host,
+        greatest(${FEW}, ceil(${limits.room}::float8 / count(*) OVER ())) AS portion
       FROM webhooks w CROSS JOIN clock LEFT JOIN webhook_endpoints e USING (webhook_id)
       LEFT JOIN webhook_hosts h USING (host, partner_id) LEFT JOIN used USING (host)
-      LEFT JOIN unnest(${arrayOf([...underWay.keys()])}::int[], ${arrayOf([...underWay.values()])}::int[])
-        AS busy(webhook_id, under_way) USING (webhook_id)
-      WHERE w.deleted_at IS NULL AND w.is_active AND (w.webhook_id = ANY(${arrayOf([...of.webhooks])}::int[])) = ${of.only}
-        AND coalesce(e.not_before <= now(), true)
+      LEFT JOIN busy USING (webhook_id) LEFT JOIN busy_partners USING (partner_id)
+      WHERE w.deleted_at IS NULL AND w.is_active AND (w.webhook_id = ANY(${these}::int[])) = ${of.only}
+        AND coalesce(e.not_before <= now(), true) AND EXISTS (
+          SELECT FROM deliveries
+          WHERE webhook_id = w.webhook_id AND status = 'pending' AND next_attempt_at <= now() AND leased_until < now())
     ),
     waiting AS (
       SELECT endpoints.*, d.delivery_id, d.next_attempt_at,
@@ -120,14 +167,19 @@ export async function claimDue(
             WHERE webhook_id = endpoints.webhook_id AND status = 'pending' AND attempts > 0
               AND next_attempt_at <= now() AND leased_until < now()
             ORDER BY attempts DESC, next_attempt_at LIMIT 1), true))
-        ORDER BY next_attempt_at LIMIT CASE WHEN rests THEN 1 ELSE greatest(0, ${limits.perWebhook} - under_way) END
+        ORDER BY next_attempt_at LIMIT CASE WHEN rests THEN 1 ELSE greatest(0, least(portion, room_of_partner,
+          CASE WHEN failures > 0 THEN ${FEW} ELSE ${limits.perWebhook}::int END - under_way)) END
         FOR UPDATE SKIP LOCKED
       ) d
+    ),
+    in_turn AS (
+      SELECT *, row_number() OVER (PARTITION BY partner_id ORDER BY under_way + number, next_attempt_at) AS turn
+      FROM waiting
     ),
     of_partners AS (
       SELECT *, row_number() OVER (PARTITION BY host, partner_id
         ORDER BY (begun + number - 1) * (1 + failures), failures, next_attempt_at) AS place_of_partner
-      FROM waiting
+      FROM in_turn WHERE turn <= room_of_partner
     ),
     of_hosts AS (
       SELECT *, row_number() OVER (PARTITION BY host
@@ -135,8 +187,10 @@ export async function claimDue(
       FROM of_partners WHERE begun_by_partner + place_of_partner <= share_of_partner
     ),
     due AS (
-      SELECT * FROM of_hosts WHERE place_of_host <= room_of_host
-      ORDER BY under_way + number, next_attempt_at LIMIT ${limits.room}
+      SELECT * FROM (
+        SELECT *, row_number() OVER (ORDER BY under_way + number, next_attempt_at) AS place FROM of_hosts
+        WHERE place_of_host <= room_of_host) placed
+      WHERE place <= CASE WHEN under_way + number <= ${FEW} THEN ${limits.room}::int ELSE ${limits.roomBeyondFew}::int END
     ),
     ${COUNT_BEGUN}
     UPDATE deliveries d SET leased_until = now() + ${limits.leaseMs} * interval '1 millisecond'
@@ -330,16 +384,41 @@ async function noteFailing(tx: Transaction, results: string): Promise<void> {
   );
 }
 
+export type ConcurrencyLimit = Static<typeof ConcurrencyLimitSchema>;
+
+/**
+ * SQL table with the limit that keeps due deliveries of a webhook from being attempted: `partner_id`,
+ * `webhook_id` and `limited_by`, which is null if there is none. A limit counts if a delivery has been due
+ * for a second. Half of the partner's limit is enough, because attempts that have just ended are replaced
+ * within milliseconds, and slow webhooks may use only half.
+ */
+export const CONCURRENCY_LIMITS = new Raw(`(
+  SELECT partner_id, webhook_id, CASE WHEN NOT is_late THEN NULL
+      WHEN sum(in_progress) OVER (PARTITION BY partner_id) >= ${PER_PARTNER_MAX / 2} THEN 'partner-concurrency'
+      WHEN in_progress >= ${FEW} THEN 'webhook-concurrency' END AS limited_by
+  FROM webhooks CROSS JOIN LATERAL (
+    SELECT count(*) FILTER (WHERE leased_until > now()) AS in_progress,
+      coalesce(bool_or(leased_until <= now() AND next_attempt_at < now() - interval '1 second'), false) AS is_late
+    FROM (
+      SELECT leased_until, next_attempt_at FROM deliveries d
+      WHERE d.webhook_id = webhooks.webhook_id AND status = 'pending' AND next_attempt_at <= now()
+      ORDER BY next_attempt_at LIMIT ${4 * PER_PARTNER_MAX}) oldest) due
+  WHERE deleted_at IS NULL AND is_active)`);
+
 /**
  * Returns the number of waiting deliveries, and the time in seconds for which the oldest due delivery has
- * been waiting.
+ * been waiting, by the limit that holds the deliveries of its webhook back.
  */
-export async function pendingDeliveries(sql: Sql): Promise<{ pending: number; oldestDueSeconds: number }> {
-  const [row] = await sql<{ pending: bigint; oldest: number }[]>`
-    SELECT count(*) AS pending,
-           coalesce(extract(epoch FROM now() - min(next_attempt_at))::float8, 0) AS oldest
-    FROM deliveries JOIN webhooks USING (webhook_id) WHERE status = 'pending' AND deleted_at IS NULL AND is_active`;
-  return { pending: Number(row!.pending), oldestDueSeconds: Math.max(0, row!.oldest) };
+export async function pendingDeliveries(
+  sql: Sql,
+): Promise<{ pending: number; oldestDueSeconds: Record<ConcurrencyLimit | 'none', number> }> {
+  const rows = await sql<{ limited_by: ConcurrencyLimit | 'none'; pending: bigint; oldest: number }[]>`
+    SELECT coalesce(limited_by, 'none') AS limited_by, count(*) AS pending,
+      extract(epoch FROM now() - min(next_attempt_at))::float8 AS oldest
+    FROM deliveries JOIN ${CONCURRENCY_LIMITS} limits USING (webhook_id) WHERE status = 'pending' GROUP BY 1`;
+  const oldestDueSeconds = { none: 0, 'partner-concurrency': 0, 'webhook-concurrency': 0 };
+  for (const { limited_by, oldest } of rows) oldestDueSeconds[limited_by] = Math.max(0, oldest);
+  return { pending: rows.reduce((sum, { pending }) => sum + Number(pending), 0), oldestDueSeconds };
 }
 
 /**

@@ -44,6 +44,8 @@ const ANSWER_BYTES_MAX = 65_536;
 /** Time after which the next address of a host is tried in parallel, in ms. */
 const ADDRESS_TRY_MS = 1000;
 const ERROR_CHARACTERS_MAX = 200;
+/** Passed to undici, which would otherwise create an error with a stack trace for each closed connection. */
+const ATTEMPT_ENDED = new Error('the attempt has ended');
 
 export class Sender {
   readonly #options: SenderOptions;
@@ -113,7 +115,7 @@ export class Sender {
     } catch (error) {
       return { isDelivered: false, responseStatus, error: signal.aborted ? 'timed out' : reasonOf(error) };
     } finally {
-      client?.destroy().catch(() => {});
+      client?.destroy(ATTEMPT_ENDED).catch(() => {});
     }
   }
 }

@@ -9,6 +9,7 @@ import type {
 } from '../domain/webhook.js';
 import type { Sql } from '../postgres/connection.js';
 import { raw, safe } from '../postgres/statements.js';
+import { CONCURRENCY_LIMITS, type ConcurrencyLimit } from './deliveries.store.js';
 
 /** Maximum number of deliveries that a list covers and counts. */
 export const DELIVERIES_LISTED_MAX = 10_000;
@@ -45,19 +46,29 @@ interface HealthRow extends Row {
   not_before: Date | null;
   last_error: string | null;
   pending: bigint;
+  limited_by: ConcurrencyLimit | null;
 }
 
 /** Selects webhooks `w` with the columns of {@link HealthRow}; a WHERE or JOIN clause follows. */
 const WITH_HEALTH = raw(`
   w.webhook_id, w.url, w.events, w.is_active, w.created_at, failing_since, deactivated_at, last_error,
-  CASE WHEN not_before > now() THEN not_before END AS not_before, pending
-  FROM webhooks w LEFT JOIN webhook_endpoints USING (webhook_id) CROSS JOIN LATERAL (
+  CASE WHEN not_before > now() THEN not_before END AS not_before, pending, limited_by
+  FROM webhooks w LEFT JOIN webhook_endpoints USING (webhook_id)
+  LEFT JOIN ${CONCURRENCY_LIMITS.text} limits USING (partner_id, webhook_id) CROSS JOIN LATERAL (
     SELECT count(*) AS pending FROM (
       SELECT 1 FROM deliveries d WHERE d.webhook_id = w.webhook_id AND status = 'pending'
       LIMIT ${DELIVERIES_LISTED_MAX}) c) waiting`);
 
 const healthOf = (row: HealthRow): EndpointHealth => {
-  const { is_active: isActive, failing_since, deactivated_at, last_error, not_before, pending } = row;
+  const {
+    is_active: isActive,
+    failing_since,
+    deactivated_at,
+    last_error,
+    not_before,
+    pending,
+    limited_by,
+  } = row;
   const isFailing = failing_since !== null;
   const failure = last_error ?? 'the last attempt failed';
   const inactive =
@@ -69,6 +80,7 @@ const healthOf = (row: HealthRow): EndpointHealth => {
     reason: !isActive ? inactive : isFailing ? failure : null,
     failingSince: failing_since,
     pending: safe(pending),
+    limitedBy: limited_by,
     restsUntil: isActive ? not_before : null,
   };
 };

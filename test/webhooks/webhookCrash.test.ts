@@ -50,7 +50,7 @@ test('delivers every webhook event after the service was killed in the middle of
     answered.push({ spinId: body.spinId, payoutUsd: body.outcome.payoutUsd });
   };
   await Promise.all(Array.from({ length: 80 }, spin));
-  await until(() => held === 4, 'four deliveries are under way, and get no answer');
+  await until(() => held >= 4, 'four deliveries are under way, and get no answer');
   // The last spins are acknowledged just before the kill, so they may not be in Postgres yet.
   await Promise.all(Array.from({ length: 20 }, spin));
   expect(await service.end('SIGKILL')).toBe('SIGKILL');

@@ -104,7 +104,7 @@ test("gives a partner's last attempt to a host to a webhook that never failed, e
   await sql`
     INSERT INTO webhook_endpoints (webhook_id, minute, attempts, failures) VALUES (${first!.webhook_id}, 0, 0, 1)`;
   // The partner may use half of the host's limit, which is one attempt a minute here.
-  const limits = { perWebhook: 4, perHost: 2, room: 4, leaseMs: 60_000 };
+  const limits = { perPartner: 4, perWebhook: 4, perHost: 2, room: 4, roomBeyondFew: 0, leaseMs: 60_000 };
   const claimed = await claimDue(sql, new Map(), { webhooks: [], only: false }, limits);
   expect(claimed.map(({ webhookId }) => webhookId)).toEqual([second!.webhook_id]);
 });

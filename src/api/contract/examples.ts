@@ -80,6 +80,7 @@ export const LISTED_WEBHOOK = {
     reason: 'answered 503',
     failingSince: '2026-11-22T07:12:31.405Z',
     pending: 618,
+    limitedBy: null,
     restsUntil: '2026-11-22T07:45:12.220Z',
   },
 };

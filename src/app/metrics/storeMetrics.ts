@@ -83,9 +83,9 @@ export function registerStoreMetrics(metrics: Metrics, sql: Sql, nodes: RedisNod
   );
   metrics.gaugeBy(
     'spindle_webhook_oldest_due_seconds',
-    'Time for which the oldest due webhook delivery has waited, in seconds',
-    'state',
-    async () => [['pending', (await deliveries()).oldestDueSeconds]],
+    'Time for which the oldest due webhook delivery has waited, in seconds, by the limit of concurrent attempts that holds the deliveries of its webhook back',
+    'limited_by',
+    async () => Object.entries((await deliveries()).oldestDueSeconds),
   );
 }
 
