@@ -13,8 +13,8 @@
  *
  *   all             512, at most 256 to slow webhooks
  *   one partner      64, at most 32 to slow webhooks
- *   one webhook      64 like its partner; 4 if it is slow, if its newest attempt failed, or while 256 attempts
- *                    to webhooks that are not slow are in progress
+ *   one webhook      64 like its partner; 4 if it is slow, if its newest attempt failed, or while 256
+ *                    attempts to webhooks that are not slow are in progress
  *
  * A host receives a limited number of attempts per minute over all its webhooks, and at most half of them
  * from one partner. The webhooks of a host take turns. A webhook that always fails gets a single attempt from

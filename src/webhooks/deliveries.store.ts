@@ -89,8 +89,8 @@ export interface ClaimLimits {
    */
   readonly perPartner: number;
   /**
-   * Maximum number of concurrent attempts to one webhook. It is {@link FEW} for a webhook whose newest attempt
-   * failed.
+   * Maximum number of concurrent attempts to one webhook. It is {@link FEW} for a webhook whose newest
+   * attempt failed.
    */
   readonly perWebhook: number;
   /** Maximum number of deliveries to claim. */
@@ -106,10 +106,10 @@ export interface ClaimLimits {
 }
 
 /**
- * Leases due deliveries. Each webhook gets as many as its limit of concurrent attempts and that of its partner
- * allow, oldest first. The first delivery of every webhook comes before the second of any. A failing webhook
- * that gets only one attempt at a time gets the delivery with the most attempts so far, so that its deliveries
- * end one by one.
+ * Leases due deliveries. Each webhook gets as many as its limit of concurrent attempts and that of its
+ * partner allow, oldest first. The first delivery of every webhook comes before the second of any. A failing
+ * webhook that gets only one attempt at a time gets the delivery with the most attempts so far, so that its
+ * deliveries end one by one.
  *
  * A host gets at most its limit of attempts per minute, and each partner at most half of this limit. Half of
  * what a host or a partner gets may be used at once; the rest becomes available evenly over the minute. Among

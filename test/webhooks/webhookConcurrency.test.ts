@@ -1,4 +1,4 @@
-/** Tests how many webhook attempts are made at the same time, for one partner and beside receivers that hang. */
+/** Tests the limits of concurrent webhook attempts, for one partner and beside receivers that hang. */
 import type { ServerResponse } from 'node:http';
 import { expect, onTestFinished, test } from 'vitest';
 import { constantsWith } from '../../src/app/constants.js';
