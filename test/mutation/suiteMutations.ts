@@ -405,6 +405,14 @@ const WEBHOOKS: readonly SuiteMutation[] = [
     ),
   },
   {
+    name: 'the webhooks of a partner do not share its limit of concurrent attempts',
+    faults: [source('webhooks/deliveries.store', 'WHERE turn <= room_of_partner', 'WHERE turn > 0')],
+    foundBy: test(
+      'webhooks/webhookConcurrency',
+      'makes 64 attempts for a partner at a time, and names this limit while more deliveries wait',
+    ),
+  },
+  {
     name: 'a host rests for all of its webhooks',
     faults: [
       source(
