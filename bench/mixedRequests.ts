@@ -13,10 +13,16 @@ const READS: readonly ((partner: MixedPartner, player: string) => string)[] = [
   ...Array(5).fill((_: MixedPartner, player: string) => `/players/${player}`),
   ...Array(2).fill((_: MixedPartner, player: string) => `/players/${player}/spins`),
   (_, player) => `/players/${player}/recall`,
-  () => '/spins?limit=20',
+  (partner) => `/spins?limit=100&${positions.get(partner.apiKey) ?? `from=${begun}`}`,
   () => '/games',
   ({ webhookId }) => `/webhooks/${webhookId}/deliveries`,
 ];
+/**
+ * Position of each partner in its list of spins by time, as a query. Each read continues after the previous
+ * one.
+ */
+const positions = new Map<string, string>();
+const begun = new Date().toISOString();
 const API = '/api/partner/v1';
 const PLAY = '/api/play/blackjack';
 
@@ -26,6 +32,14 @@ interface Round {
   readonly legalActions: readonly { readonly action: string }[];
 }
 
+interface SpinsByTime {
+  readonly spins?: readonly { readonly spinId: string }[];
+  readonly nextCursor?: string | null;
+}
+
+/** Number of deals of all loads of this process, because each deal needs a requestId of its own. */
+let deals = 0;
+
 const oneOf = <T>(values: readonly T[]): T => values[Math.floor(Math.random() * values.length)]!;
 
 export class MixedRequests implements RequestSource {
@@ -33,7 +47,6 @@ export class MixedRequests implements RequestSource {
   readonly #mix: Mix;
   readonly #order: LoadOrder;
   readonly #host: string;
-  #deals = 0;
 
   constructor(order: LoadOrder, mix: Mix) {
     this.#spins = new SpinRequests(order);
@@ -59,14 +72,18 @@ export class MixedRequests implements RequestSource {
         return this.#request('GET', `${API}${oneOf(READS)(partner, player)}`, partner.apiKey);
       }
       case 'writes':
-        return this.#request('PATCH', `${API}/webhooks/${partner.webhookId}`, partner.apiKey, {
-          events: ['spin.large_win', 'block.low_reserve'],
-        });
+        return this.#write(partner);
     }
   }
 
   received(connection: Connection, status: number, body: string): void {
-    if (connection.kind !== 'rounds' || status >= 300) return;
+    if (status >= 300) return;
+    if (connection.kind === 'reads' && body.includes('"nextCursor"')) {
+      const { spins, nextCursor } = JSON.parse(body) as SpinsByTime;
+      const cursor = nextCursor ?? spins?.at(-1)?.spinId;
+      if (cursor !== undefined) positions.set(connection.apiKey!, `cursor=${cursor}`);
+    }
+    if (connection.kind !== 'rounds') return;
     const { roundId, lastActionSeq, legalActions } = JSON.parse(body) as Round;
     if (legalActions.length === 0) return;
     const action = legalActions.some((each) => each.action === 'stand') ? 'stand' : 'noInsurance';
@@ -75,6 +92,13 @@ export class MixedRequests implements RequestSource {
       action,
       seq: lastActionSeq + 1,
     });
+  }
+
+  /** One of five writes changes a webhook, which is recorded in the audit log. The others send a test event. */
+  #write({ webhookId, apiKey }: MixedPartner): Buffer {
+    const path = `${API}/webhooks/${webhookId}`;
+    if (Math.random() < 0.2) return this.#request('PATCH', path, apiKey, { events: ['spin.large_win'] });
+    return this.#request('POST', `${path}/test`, apiKey, { event: 'spin.large_win' });
   }
 
   #kind(): Kind {
@@ -88,7 +112,7 @@ export class MixedRequests implements RequestSource {
 
   /** Each deal has its own player, because a player has at most one open round at a table. */
   #deal({ apiKey, tableId }: MixedPartner): Buffer {
-    const requestId = `${this.#order.requestIdPrefix}-deal-${this.#deals++}`;
+    const requestId = `${this.#order.requestIdPrefix}-deal-${deals++}`;
     const body = { gameId: tableId, playerId: requestId, wagerUsd: this.#mix.tableWagerUsd, requestId };
     return this.#request('POST', `${PLAY}/deal`, apiKey, body);
   }
