@@ -32,6 +32,7 @@ import { drained } from './stores.js';
 const { values } = parseArgs({ options: { minutes: { type: 'string', default: '6' } } });
 const CONNECTIONS = 256;
 const PLAYERS = 20_000;
+/** Warm-up for each front end in seconds, because V8 optimizes the code of each process separately. */
 const WARM_UP_SECONDS = 4;
 /** Duration of a start, in seconds, which is only used to divide the minutes. */
 const START_SECONDS = 8;
@@ -60,10 +61,11 @@ const ROWS = [
   row('mix', MANY, 1, 1),
   row('mix', MANY, 4, 2),
 ];
-const SECONDS = Math.max(
-  3,
-  Math.round((Number(values.minutes) * 60) / ROWS.length - START_SECONDS - WARM_UP_SECONDS),
+const BESIDE_SECONDS = ROWS.reduce(
+  (sum, { frontEnds }) => sum + START_SECONDS + WARM_UP_SECONDS * frontEnds,
+  0,
 );
+const SECONDS = Math.max(3, Math.round((Number(values.minutes) * 60 - BESIDE_SECONDS) / ROWS.length));
 
 /** Number of cores that a row needs, so that each process has its own. */
 const coresOf = ({ frontEnds, nodes }: Row): number => frontEnds + nodes + 2 + Math.ceil(frontEnds / 2);
@@ -104,7 +106,7 @@ async function measure(row: Row, cleanup: Cleanup): Promise<Result> {
   const connections = Math.round((CONNECTIONS * row.frontEnds) / count);
   const load = (seconds: number): Promise<LoadResult[]> =>
     Promise.all(generators.map((each) => each.load({ ...order, connections, rate: undefined, seconds })));
-  const warmUp = await load(WARM_UP_SECONDS);
+  const warmUp = await load(WARM_UP_SECONDS * row.frontEnds);
   await drained(service.books);
   const meter = new CpuMeter(service.processes);
   const [before, machine] = [meter.sample(), machineTimes()];
