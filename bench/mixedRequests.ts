@@ -94,7 +94,7 @@ export class MixedRequests implements RequestSource {
     });
   }
 
-  /** One of five writes changes a webhook, which is recorded in the audit log. The others send a test event. */
+  /** One of five writes changes a webhook, which the audit log records. The others send a test event. */
   #write({ webhookId, apiKey }: MixedPartner): Buffer {
     const path = `${API}/webhooks/${webhookId}`;
     if (Math.random() < 0.2) return this.#request('PATCH', path, apiKey, { events: ['spin.large_win'] });
