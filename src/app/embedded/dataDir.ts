@@ -23,11 +23,17 @@ export async function freePort(): Promise<number> {
   throw new SetupError(`No port between ${PORT_MIN} and ${PORT_MAX} is free on 127.0.0.1`);
 }
 
-/** Returns the port stored in the file if it is still free. Otherwise stores and returns a new one. */
-export async function keptPort(path: string): Promise<number> {
+/**
+ * Returns the port stored in the file if it is still free. Otherwise stores and returns a new one.
+ * @param others files with other ports of the same server, which are therefore never returned
+ */
+export async function keptPort(path: string, ...others: readonly string[]): Promise<number> {
+  const taken = await Promise.all(others.map(async (other) => Number(await readText(other))));
   const kept = Number(await readText(path));
-  if (Number.isInteger(kept) && kept > 0 && kept < 65_536 && (await isFree(kept))) return kept;
-  const port = await freePort();
+  const isPort = Number.isInteger(kept) && kept > 0 && kept < 65_536;
+  if (isPort && !taken.includes(kept) && (await isFree(kept))) return kept;
+  let port = await freePort();
+  while (taken.includes(port)) port = await freePort();
   await writeFileAtomic(path, `${port}\n`);
   return port;
 }

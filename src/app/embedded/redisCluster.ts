@@ -79,7 +79,7 @@ const clusterSettings = async (folder: string, password: string): Promise<string
 masterauth ${password}
 cluster-enabled yes
 cluster-config-file nodes.conf
-cluster-port ${await keptPort(join(folder, 'bus-port'))}
+cluster-port ${await keptPort(join(folder, 'bus-port'), join(folder, 'port'))}
 cluster-node-timeout ${NODE_TIMEOUT_MS}
 # A node that is gone takes its own cells away, not those of the others.
 cluster-require-full-coverage no

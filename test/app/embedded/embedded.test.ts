@@ -541,6 +541,14 @@ describe('the data folder of the embedded stores', () => {
     expect(await keptPort(join(base, 'port'))).not.toBe(port);
     taker.close();
   });
+
+  test('a stored port that another port of the same server has is replaced', async () => {
+    const [own, bus] = [join(base, 'own-port'), join(base, 'bus-port')];
+    const port = await keptPort(own);
+    await writeFile(bus, `${port}\n`);
+    expect(await keptPort(bus)).toBe(port);
+    expect(await keptPort(bus, own)).not.toBe(port);
+  });
 });
 
 test('reports the last output of a server that dies at every start, instead of waiting for it', async () => {

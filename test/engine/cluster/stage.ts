@@ -227,7 +227,7 @@ async function tlsSettings(cleanup: Cleanup) {
   const { ca, cert, key, drop } = await makeCertificates(import.meta.filename);
   cleanup.add(drop);
   const settings = async (folder: string): Promise<string> => `
-tls-port ${await keptPort(join(folder, 'tls-port'))}
+tls-port ${await keptPort(join(folder, 'tls-port'), join(folder, 'port'), join(folder, 'bus-port'))}
 tls-cluster yes
 tls-replication yes
 tls-auth-clients no
