@@ -4,9 +4,7 @@
  * Autocannon's own rates (`overallRate`, `connectionRate`) send each connection's share of a second as fast
  * as answers arrive and then pause. They correct latencies by an interval of `ceil(1 / rate)` ms, which is 1
  * for every rate. An open loop therefore uses schedule.ts.
- *
- * A period ends without cutting connections: each connection gets its last answer, so that the counted
- * answers are exactly the spins that the server dealt.
+ * Each connection gets its last answer, so that the counted answers are exactly the dealt spins.
  */
 import autocannon from 'autocannon';
 import type { Histogram } from 'hdr-histogram-js';

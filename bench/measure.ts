@@ -1,8 +1,6 @@
 /**
- * Measures CPU time and memory of processes by /proc (proc(5)). A process is counted with its children. Live
- * children are found by their parent id; ended children are included in the parent's own `cutime` and
- * `cstime`. A Postgres therefore includes all of its processes, and a Redis includes the rewrites of its log.
- * A child that is measured under its own name is counted only there.
+ * Measures CPU time and memory of processes by /proc (proc(5)). A process is counted with its children, live
+ * or ended, unless a child is measured under its own name.
  */
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';

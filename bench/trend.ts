@@ -1,5 +1,4 @@
 /** Checks whether a value stays flat, by a least-squares line through means of its samples. */
-
 export interface Finding {
   readonly what: string;
   readonly isMet: boolean;

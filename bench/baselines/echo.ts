@@ -1,8 +1,7 @@
 /**
  * Lower bound for comparison: a bare uWebSockets.js server that parses the JSON of the spin and answers with
- * the bytes of a typical spin, with the headers and the length of the service's answer. It deals nothing and
- * validates nothing. With REDIS_URL it stores the body of each request by one SET, and answers once Redis has
- * it on disk. Without REDIS_URL it stores nothing.
+ * the bytes of a typical spin. With REDIS_URL it stores the body of each request by one SET, and answers once
+ * Redis has it on disk. Without REDIS_URL it stores nothing.
  */
 import { App, us_socket_local_port } from 'uWebSockets.js';
 import { Redis } from 'ioredis';
