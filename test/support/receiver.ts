@@ -18,6 +18,8 @@ export interface Received {
     readonly event: string;
     readonly createdAt: string;
     readonly partnerId: number;
+    /** True for a test event. */
+    readonly test?: true;
     readonly data: Record<string, unknown>;
   };
   readonly atMs: number;
