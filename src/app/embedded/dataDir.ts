@@ -14,11 +14,11 @@ const PORT_MIN = 15_000;
 const PORT_MAX = 32_000;
 const PORT_ATTEMPTS_MAX = 200;
 
-/** Returns a loopback port on which nothing listens at the moment. */
-export async function freePort(): Promise<number> {
+/** Returns a loopback port on which nothing listens at the moment, and which is not one of `taken`. */
+export async function freePort(taken: readonly number[] = []): Promise<number> {
   for (let attempt = 0; attempt < PORT_ATTEMPTS_MAX; attempt++) {
     const port = randomInt(PORT_MIN, PORT_MAX);
-    if (await isFree(port)) return port;
+    if (!taken.includes(port) && (await isFree(port))) return port;
   }
   throw new SetupError(`No port between ${PORT_MIN} and ${PORT_MAX} is free on 127.0.0.1`);
 }
@@ -32,8 +32,7 @@ export async function keptPort(path: string, ...others: readonly string[]): Prom
   const kept = Number(await readText(path));
   const isPort = Number.isInteger(kept) && kept > 0 && kept < 65_536;
   if (isPort && !taken.includes(kept) && (await isFree(kept))) return kept;
-  let port = await freePort();
-  while (taken.includes(port)) port = await freePort();
+  const port = await freePort(taken);
   await writeFileAtomic(path, `${port}\n`);
   return port;
 }
