@@ -1,7 +1,8 @@
 /**
- * Builds `dist`: `node tools/build.mjs [STEP …]`. Without a step it runs every step whose inputs have changed
- * since the step's last run, so a build without changes takes less than a second. With steps it runs only
- * these. Independent steps run in parallel. Types are checked by `npm run check`, not by a build.
+ * Builds `dist`: `node tools/build.mjs [STEP …]`. Without a step it runs every step whose inputs or outputs
+ * have changed since the step's last run. So a build without changes takes less than a second, and no output
+ * keeps a change that something else has made. With steps it runs only these. Independent steps run in
+ * parallel. Types are checked by `npm run check`, not by a build.
  *
  *    compile ─┬─> verifier ─┐
  *    typebox  ├─> console ──┼─> manifest
@@ -23,7 +24,7 @@ import { promisify } from 'node:util';
 import { build as bundle } from 'esbuild';
 
 const run = promisify(execFile);
-/** Fingerprints of the inputs of each step at its last successful run. */
+/** Fingerprints of the files of each step after its last successful run. */
 const STATE = join('.cache', 'build.json');
 const TYPEBOX = { index: 'typebox', 'compile/index': 'typebox/compile', 'system/index': 'typebox/system' };
 
@@ -73,11 +74,11 @@ async function openApi(name) {
 }
 
 const CLIENT = join('clients', 'typescript');
-/** Each step with its inputs, an output that must exist, the steps before it, and its work. */
+/** Each step with the files that it reads and writes, the steps before it, and its work. */
 const STEPS = {
   typebox: {
-    inputs: () => ['package-lock.json'],
-    output: join('dist', 'typebox', 'index.js'),
+    inputs: () => [],
+    outputs: () => filesOf(join('dist', 'typebox')),
     after: [],
     work: () =>
       bundle({
@@ -92,7 +93,8 @@ const STEPS = {
   },
   compile: {
     inputs: () => [...sources(), 'tsconfig.json', 'tsconfig.build.json'],
-    output: join('dist', 'src', 'cli', 'cli.js'),
+    outputs: () =>
+      sources().flatMap((file) => ['.js', '.js.map'].map((end) => join('dist', file.replace(/\.ts$/, end)))),
     after: [],
     work: async () => {
       await bundle({
@@ -110,13 +112,17 @@ const STEPS = {
   },
   types: {
     inputs: () => filesOf('openapi').filter((file) => !file.endsWith('write.ts')),
-    output: join(CLIENT, 'src', 'partner.v1.ts'),
+    outputs: () => [
+      join(CLIENT, 'src', 'partner.v1.ts'),
+      join(CLIENT, 'src', 'play.v1.ts'),
+      join('src', 'api', 'client', 'operator.v1.d.ts'),
+    ],
     after: [],
     work: () => openApi('types'),
   },
   client: {
     inputs: () => [...filesOf(join(CLIENT, 'src')), join(CLIENT, 'tsconfig.json')],
-    output: join('dist', 'client', 'index.js'),
+    outputs: () => filesOf(join('dist', 'client')),
     after: ['types'],
     work: () =>
       node(
@@ -130,13 +136,13 @@ const STEPS = {
   },
   verifier: {
     inputs: () => [...filesOf('verifier'), join('tools', 'verifier.ts')],
-    output: join('dist', 'verifier', 'verify.html'),
+    outputs: () => filesOf(join('dist', 'verifier')),
     after: ['compile'],
     work: () => tool('verifier'),
   },
   console: {
     inputs: () => [...filesOf('console'), ...filesOf(join('src', 'domain')), join('tools', 'console.ts')],
-    output: join('dist', 'console', 'app.js'),
+    outputs: () => filesOf(join('dist', 'console')),
     after: ['compile'],
     work: () => tool('console'),
   },
@@ -145,14 +151,13 @@ const STEPS = {
       ...['docs', 'tools', 'openapi', CLIENT, 'CHANGELOG.md', 'package.json'].flatMap(filesOf),
       ...filesOf(join('dist', 'client')),
     ],
-    output: join('dist', 'docs', 'index.html'),
+    outputs: () => filesOf(join('dist', 'docs')),
     after: ['compile', 'client', 'typebox'],
     work: () => tool(join('docs', 'build')),
   },
   manifest: {
-    inputs: () =>
-      ['dist', 'lua', join('src', 'postgres', 'migrations'), 'package-lock.json'].flatMap(filesOf),
-    output: 'manifest.sha256',
+    inputs: () => ['dist', 'lua', join('src', 'postgres', 'migrations')].flatMap(filesOf),
+    outputs: () => ['manifest.sha256'],
     after: ['verifier', 'console', 'docs'],
     work: () => tool('manifest'),
   },
@@ -160,23 +165,30 @@ const STEPS = {
 
 const state = existsSync(STATE) ? JSON.parse(readFileSync(STATE, 'utf8')) : {};
 
-/** Hashes the paths, sizes and modification times of the inputs of a step. */
-function fingerprint(inputs) {
+/**
+ * Hashes the paths, sizes and modification times of the inputs of a step, and the contents of its outputs.
+ * All steps depend on this file and on the installed packages.
+ */
+function fingerprint({ inputs, outputs }) {
   const hash = createHash('sha256').update(process.version);
-  for (const file of [...inputs, join('tools', 'build.mjs')]) {
+  for (const file of [...inputs(), join('tools', 'build.mjs'), 'package-lock.json']) {
     const found = statSync(file, { throwIfNoEntry: false });
     hash.update(`${file}\0${found?.size}\0${found?.mtimeMs}\n`);
+  }
+  for (const file of outputs()) {
+    hash.update(`${file}\0`);
+    if (existsSync(file)) hash.update(readFileSync(file));
   }
   return hash.digest('hex');
 }
 
 async function runStep(name) {
-  const { inputs, output, work } = STEPS[name];
-  if (existsSync(output) && state[name] === fingerprint(inputs())) return;
+  const step = STEPS[name];
+  if (state[name] === fingerprint(step)) return;
   delete state[name];
-  await work();
+  await step.work();
   // Some steps write files that are among their own inputs.
-  state[name] = fingerprint(inputs());
+  state[name] = fingerprint(step);
 }
 
 const started = new Map();

@@ -1,6 +1,6 @@
 /** Tests `spindle program check` on a copy of the build, which the tests change. */
 import { execFile } from 'node:child_process';
-import { appendFile, readFile, rm, writeFile } from 'node:fs/promises';
+import { appendFile, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -47,6 +47,22 @@ test('spindle program check names a changed file as text, and as JSON with a giv
   const { status, out, error } = await run('sh', 'tools/compare.sh');
   expect([status, out]).toEqual([0, '']);
   expect(error).toContain(`  changed  ${CHANGED}\n`);
+});
+
+test('a build replaces an output that something else has changed or removed, and writes no other', async () => {
+  const build = () => run(process.execPath, 'tools/build.mjs', 'typebox');
+  const file = join(root, 'dist', 'typebox', 'index.js');
+  expect(await build()).toMatchObject({ status: 0, error: '' });
+  const made = await readFile(file, 'utf8');
+  const { mtimeMs } = await stat(file);
+  await build();
+  expect((await stat(file)).mtimeMs).toBe(mtimeMs);
+  await appendFile(file, '// changed');
+  await build();
+  expect(await readFile(file, 'utf8')).toBe(made);
+  await rm(file);
+  await build();
+  expect(await readFile(file, 'utf8')).toBe(made);
 });
 
 test("spindle program check reports wrong usage without a list, or with one that doesn't exist", async () => {

@@ -12,6 +12,7 @@ const PARTS = [
   'package-lock.json',
   'manifest.sha256',
   'tools/compare.sh',
+  'tools/build.mjs',
 ];
 
 /** @returns the folder, which the caller must remove */
