@@ -4,9 +4,10 @@
  * keeps a change that something else has made. With steps it runs only these. Independent steps run in
  * parallel. Types are checked by `npm run check`, not by a build.
  *
- *    compile ─┬─> verifier ─┐
- *    typebox  ├─> console ──┼─> manifest
- *    types ──> client ─> docs ┘
+ *    types ─┬─> compile ─┬─> verifier ─┐
+ *           │            ├─> console ──┼─> manifest
+ *           └─> client ──┴─> docs ─────┘
+ *    typebox ──────────────────^
  */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -95,7 +96,7 @@ const STEPS = {
     inputs: () => [...sources(), 'tsconfig.json', 'tsconfig.build.json'],
     outputs: () =>
       sources().flatMap((file) => ['.js', '.js.map'].map((end) => join('dist', file.replace(/\.ts$/, end)))),
-    after: [],
+    after: ['types'],
     work: async () => {
       await bundle({
         entryPoints: sources(),
