@@ -8,6 +8,7 @@ import {
   type PartnerSchemas,
   partnerClient,
 } from '../../src/api/client/apiClients.js';
+import { BLOCK_OUTCOMES_MIN } from '../../src/engine/blocks/slotBlockMaker.js';
 import { until } from './wait.js';
 
 export const OPERATOR_KEY = 'operator-key-for-tests';
@@ -88,11 +89,13 @@ export class Api {
 
   /**
    * Creates a slot game and waits until it can be played.
+   * @param outcomes number of outcomes that must be ready. More than three blocks need a partner with
+   * {@link blocksFor} ready blocks.
    * @returns the id of the game
    */
-  async newGame(key: string, name: string, sheet: object): Promise<number> {
+  async newGame(key: string, name: string, sheet: object, outcomes = 1): Promise<number> {
     const gameId = await this.addGame(key, await this.addSheet(key, sheet), name);
-    await this.#isPlayable(gameId, name);
+    await this.#isPlayable(gameId, name, outcomes);
     return gameId;
   }
 
@@ -106,16 +109,22 @@ export class Api {
     return gameId;
   }
 
-  async #isPlayable(id: number, name: string): Promise<void> {
+  async #isPlayable(id: number, name: string, outcomes = 1): Promise<void> {
     await until(
       async () => {
         const { queue } = await bodyOf(this.operator.GET('/games/{id}', { params: { path: { id } } }));
-        return queue.outcomesReady > 0;
+        return queue.outcomesReady >= outcomes;
       },
       `${name} has its first outcomes`,
       PLAYABLE_WITHIN_MS,
     );
   }
 }
+
+/**
+ * Returns the value of `minReadyBlocks` with which a new game has this many outcomes before its first spin. A
+ * burst of spins thus can't exhaust the queue on a busy machine.
+ */
+export const blocksFor = (outcomes: number): number => Math.ceil(outcomes / BLOCK_OUTCOMES_MIN);
 
 const configNameOf = (name: string): string => name.toUpperCase().replaceAll('-', '_');

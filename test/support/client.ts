@@ -87,7 +87,7 @@ export class Client {
   }
 
   /** Uploads a PAR sheet, registers a game with it, and waits until the game can be spun. */
-  newGame(key: string, sheet: object): Promise<number> {
-    return this.api.newGame(key, `g-${randomBytes(6).toString('hex')}`, sheet);
+  newGame(key: string, sheet: object, outcomes?: number): Promise<number> {
+    return this.api.newGame(key, `g-${randomBytes(6).toString('hex')}`, sheet, outcomes);
   }
 }

@@ -20,7 +20,7 @@ export interface BlockOrder {
 }
 
 /** Number of outcomes in a block of an idle game, which takes 4 KB of Redis. */
-const BLOCK_OUTCOMES_MIN = 2048;
+export const BLOCK_OUTCOMES_MIN = 2048;
 const BLOCK_OUTCOMES_MAX = 262_144;
 
 export class SlotBlockMaker implements BlockMaker {

@@ -125,7 +125,7 @@ beforeAll(async () => {
     const partner = await service.newPartner({ openingBalanceUsd: 12.345678 });
     for (const name of sheets) {
       const sheet = parSheet(name);
-      const own = await service.newGame(partner.key, sheet);
+      const own = await service.newGame(partner.key, sheet, BOOKED / 2);
       games.push({
         key: partner.key,
         gameId: own,

@@ -6,6 +6,7 @@ import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { audit } from '../../../src/books/audit/audit.js';
 import { OUTCOMES_KEPT_DAYS } from '../../../src/engine/blocks/outcomeRemoval.js';
+import { BLOCK_OUTCOMES_MIN } from '../../../src/engine/blocks/slotBlockMaker.js';
 import { markExhausted, removeOutcomes } from '../../../src/engine/blocks/spentOutcomes.store.js';
 import { connectPostgres } from '../../../src/postgres/connect.js';
 import type { Sql } from '../../../src/postgres/connection.js';
@@ -33,7 +34,7 @@ beforeAll(async () => {
   sql = connectPostgres(stores.databaseUrl, { max: 3, name: 'test', onError: () => {} });
   const partner = await service.newPartner({ spinRateLimit: 1_000_000 });
   key = partner.key;
-  gameId = await service.newGame(key, parSheet('classic-3-reel'));
+  gameId = await service.newGame(key, parSheet('classic-3-reel'), 2 * BLOCK_OUTCOMES_MIN);
   const prizes = [{ prizeName: 'Mug', prizeTier: 2, valueUsd: 1, count: 1 }];
   const raffle = { ticketPriceUsd: 1, poolSize: 2, prizes };
   const raffleId = await service.api.newRaffle(partner.partnerId, 'sold-out', raffle);

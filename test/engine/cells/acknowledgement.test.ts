@@ -8,6 +8,7 @@ import postgres from 'postgres';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { playerField, playersKey } from '../../../src/engine/redis/keys.js';
 import { freshStores } from '../../setup/freshStores.js';
+import { blocksFor } from '../../support/api.js';
 import type { TestPartner } from '../../support/client.js';
 import { expectWithin } from '../../support/expectWithin.js';
 import { load, portOf, spinRequest } from '../../support/load.js';
@@ -352,8 +353,9 @@ describe('throughput of ACK=ledger and ACK=redis', () => {
 
   test('measures the throughput of ACK=ledger and ACK=redis in alternating runs', async ({ annotate }) => {
     const { client } = services[0]!;
-    const partner = await client.newPartner();
-    const gameId = await client.newGame(partner.key, parSheet('classic-3-reel'));
+    const spins = 4 * SPINS;
+    const partner = await client.newPartner({ minReadyBlocks: blocksFor(spins) });
+    const gameId = await client.newGame(partner.key, parSheet('classic-3-reel'), spins);
     const run = async (service: ServerProcess, name: string): Promise<number> => {
       let sent = 0;
       const codes: Record<string, number> = {};

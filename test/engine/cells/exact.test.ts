@@ -6,6 +6,7 @@ import { leafKeyOf, leafNonces, outcomeLeafData } from '../../../src/domain/publ
 import { leafHash, MemoryTree } from '../../../src/domain/publicLog/tree.js';
 import { drawBlock } from '../../../workers/drawBlock.js';
 import { freshStores } from '../../setup/freshStores.js';
+import { blocksFor } from '../../support/api.js';
 import type { TestPartner } from '../../support/client.js';
 import { load, portOf, spinRequest } from '../../support/load.js';
 import { IS_WHOLE } from '../../support/root.js';
@@ -78,8 +79,11 @@ async function play(
   look?: (answer: SpinAnswer) => void,
 ): Promise<Played> {
   const { client } = service;
-  const partner = await client.newPartner({ openingBalanceUsd: 12.345678 });
-  const gameId = await client.newGame(partner.key, json);
+  const partner = await client.newPartner({
+    openingBalanceUsd: 12.345678,
+    minReadyBlocks: blocksFor(spins),
+  });
+  const gameId = await client.newGame(partner.key, json, spins);
   const answers: Played['answers'] = [];
   const spinIds = new Set<string>();
   const requests = Array.from({ length: PLAYERS }, (_, player) =>

@@ -7,6 +7,7 @@ import { REQUEST_KEY_BYTES, writeRequestKey } from '../../../src/domain/requestK
 import { RequestIds } from '../../../src/engine/requestIds/requestIds.js';
 import { connectPostgres } from '../../../src/postgres/connect.js';
 import { freshStores } from '../../setup/freshStores.js';
+import { blocksFor } from '../../support/api.js';
 import type { Client, TestPartner } from '../../support/client.js';
 import { each, load, portOf, spinRequest } from '../../support/load.js';
 import { openNodes } from '../../support/redis.js';
@@ -34,8 +35,8 @@ beforeAll(async () => {
   stores = await freshStores();
   service = await spawnService(environment(stores, { CELLS: '1' }));
   client = service.client;
-  partner = await client.newPartner();
-  gameId = await client.newGame(partner.key, parSheet('classic-3-reel'));
+  partner = await client.newPartner({ minReadyBlocks: blocksFor(IDS) });
+  gameId = await client.newGame(partner.key, parSheet('classic-3-reel'), IDS);
   otherGameId = await client.newGame(partner.key, parSheet('classic-3-reel'));
   redis = new Redis(stores.redisUrl, { protocol: 2 });
   sql = postgres(stores.databaseUrl, { max: 1, types: { bigint: postgres.BigInt } });
