@@ -38,7 +38,7 @@ import { Catalog } from './engine/catalog/catalog.js';
 import { CatalogAnnouncements } from './engine/catalog/catalogAnnouncements.js';
 import { Staleness } from './engine/catalog/staleness.js';
 import { newEvents } from './engine/processEvents.js';
-import { readiness, readyAnswer, unservedVolatile } from './engine/readiness.js';
+import { readiness, unservedVolatile } from './engine/readiness.js';
 import { Scripts } from './engine/redis/scripts.js';
 import { ProcessRegistry } from './engine/upgrade/processRegistry.js';
 import { ServiceGroup } from './platform/runtime/serviceGroup.js';
@@ -191,7 +191,7 @@ async function serve(
   const { config, log, metrics, nodes, store, catalog, services, postgresDurability } = parts;
   const address = { host: config.METRICS_HOST, port: config.METRICS_PORT, token: config.METRICS_TOKEN };
   const metricsServer = new MetricsServer(metrics, address, () =>
-    readiness(parts, unservedVolatile(config, nodes, postgresDurability)).then(readyAnswer),
+    readiness(parts, unservedVolatile(config, nodes, postgresDurability)),
   );
   if (config.processes.isChild) answerScrapes(metrics);
   else

@@ -1,4 +1,7 @@
-/** Determines whether this process can serve and which problems it has, for the response to GET /readyz. */
+/**
+ * Determines whether this process can deal outcomes and which problems it has, for the responses to
+ * GET /readyz and GET /statusz.
+ */
 
 import { withTimeout } from '../platform/runtime/withTimeout.js';
 import { type PostgresDurability, VolatilePostgresError } from '../postgres/postgresDurability.js';
@@ -9,13 +12,15 @@ import type { RedisNodes } from './redis/nodes.js';
 import type { ProcessRegistry } from './upgrade/processRegistry.js';
 
 export interface Readiness {
-  /** Problems because of which the process is not ready, one line each. */
+  /** Problems because of which the process can deal from no cell, one line each. */
   readonly missing: readonly string[];
   /**
    * Cells that are not served while other cells are, one line each. The process is ready for the partners of
    * the other cells.
    */
-  readonly halted: readonly string[];
+  readonly unserved: readonly string[];
+  /** Problems because of which other work waits while outcomes are dealt, one line each. */
+  readonly waiting: readonly string[];
 }
 
 /** Settings that risk data loss, of the stores that may not be used because of these settings. */
@@ -53,16 +58,16 @@ export interface ReadinessParts {
 }
 
 /**
- * Checks the readiness. If one node has problems while another node is well, the problems of its cells go to
- * `halted`, so that an unreachable node does not stop the service for the cells of other nodes.
+ * Checks the readiness. The problems of single cells go to `unserved` as long as any other cell is served, so
+ * that they don't stop the service for the partners of the other cells.
  */
 export async function readiness(
   { nodes, store, catalog, clocks, registry, program }: ReadinessParts,
   volatile: Volatile,
 ): Promise<Readiness> {
-  if (registry.problem !== undefined) return { missing: [registry.problem], halted: [] };
+  if (registry.problem !== undefined) return { missing: [registry.problem], unserved: [], waiting: [] };
   const missing = program.problem === undefined ? [] : [program.problem];
-  const halted: string[] = [];
+  const waiting: string[] = [];
   const ofCells: string[] = [];
   const [recoveries, halts, obstacles, states, skewed] = await Promise.allSettled([
     withTimeout(store.recoveries.open(), READY_WITHIN_MS),
@@ -76,11 +81,12 @@ export async function readiness(
   const explained = new Set<number>();
   const unserved = new Set<number>();
   if (recoveries.status === 'rejected' || halts.status === 'rejected' || obstacles.status === 'rejected') {
-    missing.push('Postgres does not respond');
+    waiting.push(POSTGRES_AWAY);
   } else {
     for (const { cell, reason } of halts.value) {
       explained.add(cell);
-      halted.push(`Cell ${cell} is halted: ${reason}`);
+      unserved.add(cell);
+      ofCells.push(`Cell ${cell} is halted: ${reason}`);
     }
     for (const cell of obstacles.value.lacking) {
       explained.add(cell);
@@ -119,13 +125,9 @@ export async function readiness(
     ofCells.push(`${problem}. Nothing is dealt or prepared until the clocks agree`);
   }
   missing.push(...volatileStores(volatile));
-  const nodesOf = (cells: Iterable<number>) => new Set([...cells].map((cell) => nodes.of(cell)));
-  const isOneNodeWell = nodesOf(unserved).size < nodesOf(catalog.epochs.keys()).size;
-  const isAnyServed = halted.length < catalog.epochs.size;
-  if (!isAnyServed) return { missing: [...halted, ...ofCells, ...missing], halted: [] };
-  return isOneNodeWell
-    ? { missing, halted: [...halted, ...ofCells] }
-    : { missing: [...ofCells, ...missing], halted };
+  return unserved.size < catalog.epochs.size
+    ? { missing, unserved: ofCells, waiting }
+    : { missing: [...ofCells, ...missing], unserved: [], waiting };
 }
 
 function volatileStores({ redis, postgres }: Volatile): string[] {
@@ -137,14 +139,27 @@ function volatileStores({ redis, postgres }: Volatile): string[] {
   ];
 }
 
-export function readyAnswer({ missing, halted }: Readiness): {
+export interface HealthAnswer {
   readonly status: number;
   readonly body: string;
-} {
+}
+
+/** Returns the answer to GET /readyz: 503 takes the process out of a load balancer. */
+export function readyAnswer({ missing }: Readiness): HealthAnswer {
   const isReady = missing.length === 0;
-  const body = JSON.stringify({ status: isReady ? 'ready' : 'not ready', missing, halted });
+  const body = JSON.stringify({ status: isReady ? 'ready' : 'not ready', missing });
   return { status: isReady ? 200 : 503, body };
 }
+
+/** Returns the answer to GET /statusz: 503 if there is any problem. */
+export function statusAnswer({ missing, unserved, waiting }: Readiness): HealthAnswer {
+  const isWell = missing.length + unserved.length + waiting.length === 0;
+  const status = isWell ? 'well' : missing.length === 0 ? 'degraded' : 'not ready';
+  return { status: isWell ? 200 : 503, body: JSON.stringify({ status, missing, unserved, waiting }) };
+}
+
+const POSTGRES_AWAY =
+  'Postgres does not respond. Outcomes are dealt as long as the queues have some; the ledger and reads of it wait';
 
 const READY_WITHIN_MS = 2000;
 

@@ -81,7 +81,7 @@ async function command({ stores, folder }: Arena, ...words: readonly string[]): 
 
 /**
  * Checks that nothing is dealt until the recovery command has run, if the position file is ahead of the
- * stores. Also checks that `/readyz` names the command.
+ * stores. Also checks that `/statusz` names the command.
  */
 async function isRefused({ fleet, targets }: Arena): Promise<void> {
   for (const service of fleet.services) service.start(fleet.acknowledgement);
@@ -91,10 +91,10 @@ async function isRefused({ fleet, targets }: Arena): Promise<void> {
     return spinRequest(key, JSON.stringify({ gameId, playerId: players[0], wagerUsd }));
   };
   for (let asked = 0, named = 0; named < REFUSALS; asked++) {
-    if (asked > ASKED_MAX) throw new Error('/readyz does not name `spindle recover --restored`');
+    if (asked > ASKED_MAX) throw new Error('/statusz does not name `spindle recover --restored`');
     const answer = await askOnce(fleet.port, spin(asked), ANSWER_WITHIN_MS);
     if (answer?.status === 200) throw new Error(`dealt before the command of a restore: ${answer.text}`);
-    const ready = await askOnce(fleet.port, plainRequest('GET', '/readyz', ''), ANSWER_WITHIN_MS);
+    const ready = await askOnce(fleet.port, plainRequest('GET', '/statusz', ''), ANSWER_WITHIN_MS);
     if (ready?.status === 200) throw new Error('ready before the command of a restore');
     if (ready?.text.includes('spindle recover --restored')) named++;
     await pause(ASK_EVERY_MS);

@@ -281,7 +281,7 @@ export class Fleet {
     if (!this.services.every((service) => service.isUp)) return false;
     const seen = new Set<string>();
     for (let tries = 0; tries < SWEEP_MAX && seen.size < FRONTS; tries++) {
-      const answer = await askOnce(this.port, plainRequest('GET', '/readyz', ''), ANSWER_WITHIN_MS);
+      const answer = await askOnce(this.port, plainRequest('GET', '/statusz', ''), ANSWER_WITHIN_MS);
       if (answer?.status !== 200) return false;
       // The prefix of the correlation id distinguishes the processes.
       seen.add(answer.headers.get('x-request-id')?.split('-')[0] ?? '');

@@ -207,7 +207,7 @@ describe('the log at its most detailed level', () => {
     expect(line).toMatchObject({ level: 40, status: failed.status, ...about });
     expect(mended.status).toBeGreaterThanOrEqual(500);
     expect(await lineOf(mended, 'request failed')).toMatchObject({ operation: 'adjustBalance' });
-    await until(async () => (await service.client.request('GET', '/readyz')).status === 200, 'it is back');
+    await until(async () => (await service.client.request('GET', '/statusz')).status === 200, 'it is back');
   });
 
   test('logs few lines a second while thousands of requests fail without Redis, and counts the omitted lines', async () => {
@@ -229,7 +229,7 @@ describe('the log at its most detailed level', () => {
     const seconds = (performance.now() - started) / 1000;
     redisCable.answers = true;
     redisCable.cut();
-    await until(async () => (await service.client.request('GET', '/readyz')).status === 200, 'it is back');
+    await until(async () => (await service.client.request('GET', '/statusz')).status === 200, 'it is back');
     // At this log level each answer has an additional line.
     const said = () =>
       lines()

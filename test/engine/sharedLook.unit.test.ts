@@ -1,5 +1,5 @@
 /**
- * Tests that concurrent requests of /readyz share one check, and that a check is never used after a
+ * Tests that concurrent requests of /statusz share one check, and that a check is never used after a
  * connection was lost.
  */
 import { expect, test } from 'vitest';

@@ -396,7 +396,7 @@ export class Play {
     if (this.#world.cutStore === undefined) return;
     for (const front of this.#world.fronts) {
       await until(async () => {
-        const answer = await front.ask({ method: 'GET', path: '/readyz', key: undefined });
+        const answer = await front.ask({ method: 'GET', path: '/statusz', key: undefined });
         return answer.status === 200;
       }, 'the service is ready');
     }

@@ -113,7 +113,7 @@ async function auditAfterSpins(
     await until(isQuiet, 'all that will be booked is booked');
     if (isWiped) {
       await direct.flushdb();
-      await until(async () => (await client.request('GET', '/readyz')).status === 200, 'it is rebuilt');
+      await until(async () => (await client.request('GET', '/statusz')).status === 200, 'it is rebuilt');
       await client.newGame(partner.key, parSheet('classic-3-reel'));
     }
     if (isMoved) await moveWhile(client, partner.partnerId, 1, play);

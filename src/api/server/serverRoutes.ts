@@ -3,6 +3,7 @@
  * other paths.
  */
 import type { ErrorEntry } from '../../domain/errors.js';
+import { type HealthAnswer, type Readiness, readyAnswer, statusAnswer } from '../../engine/readiness.js';
 import { BASES, BODY_LIMIT, type Scope } from '../contract/apis.js';
 import { openApiDocuments } from '../contract/documents.js';
 import type { Endpoint } from '../contract/endpoint.js';
@@ -119,9 +120,22 @@ function documentRoutes(brand: string, documents: Documents): ServerRoute[] {
   );
 }
 
-/** Creates the health checks that a load balancer uses. */
+/** Creates the health checks for load balancers and monitoring. */
 function healthRoutes(services: Services, replies: Replies, tag: string): ServerRoute[] {
   const installation = `${INSTALLATION_HEADER}: ${tag}`;
+  const check = (name: string, answerOf: (readiness: Readiness) => HealthAnswer): ServerRoute => ({
+    method: 'get',
+    pattern: `/${name}`,
+    answersHead: true,
+    operation: name,
+    bodyLimit: 0,
+    handle: (exchange) => {
+      services.process.readiness().then((found) => {
+        const { status, body } = answerOf(found);
+        replies.json(exchange, status, body);
+      });
+    },
+  });
   return [
     {
       method: 'get',
@@ -131,15 +145,7 @@ function healthRoutes(services: Services, replies: Replies, tag: string): Server
       bodyLimit: 0,
       handle: (exchange) => replies.json(exchange, 200, '{"status":"ok"}', undefined, installation),
     },
-    {
-      method: 'get',
-      pattern: '/readyz',
-      answersHead: true,
-      operation: 'readyz',
-      bodyLimit: 0,
-      handle: (exchange) => {
-        services.process.readiness().then(({ status, body }) => replies.json(exchange, status, body));
-      },
-    },
+    check('readyz', readyAnswer),
+    check('statusz', statusAnswer),
   ];
 }

@@ -18,6 +18,7 @@ import type { rotate } from '../../engine/cells/rotate.js';
 import type { SpinPath } from '../../engine/cells/spinPath.js';
 import type { SpinRules } from '../../engine/cells/spinRules.js';
 import type { PotKeeper } from '../../engine/communal/potKeeper.js';
+import type { Readiness } from '../../engine/readiness.js';
 import type { DrawAgain, Proofs } from '../../publicLog/log/proofs.js';
 import type { Store } from '../api.store.js';
 import type { ProcessFigures } from '../overview/contract.js';
@@ -81,10 +82,9 @@ export interface ProcessServices {
   /** Returns the figures that this process has counted since its start. */
   figures(): Promise<ProcessFigures>;
   /**
-   * Returns the status and body of the readiness check. The body says what is missing before this process can
-   * serve requests; it is empty if nothing is.
+   * Returns which problems this process and its stores have. One check is shared by concurrent requests.
    */
-  readiness(): Promise<{ readonly status: number; readonly body: string }>;
+  readiness(): Promise<Readiness>;
   /** @param entry error of the error catalog that the client receives */
   onFault(exchange: Exchange, operation: string, error: unknown, entry: ErrorEntry): void;
   /** Returns whether the error means that a store does not answer, and is not a defect of this program. */

@@ -1,14 +1,10 @@
-/** Serves GET /metrics, /healthz and /readyz for monitoring on a separate port. */
+/** Serves GET /metrics, /healthz, /readyz and /statusz for monitoring on a separate port. */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { type Readiness, readyAnswer, statusAnswer } from '../../engine/readiness.js';
 import { HEALTHY, type Health, type Service } from '../../platform/runtime/service.js';
 import type { Metrics } from './metrics.js';
-
-interface ReadyAnswer {
-  readonly status: number;
-  readonly body: string;
-}
 
 export interface Address {
   readonly host: string;
@@ -21,6 +17,11 @@ export interface Address {
   readonly token: string | undefined;
 }
 
+const CHECKS = new Map([
+  ['/readyz', readyAnswer],
+  ['/statusz', statusAnswer],
+]);
+
 const hashOf = (text: string): Buffer => createHash('sha256').update(text).digest();
 
 /** Normalizes the scheme of an Authorization header, which is case-insensitive (RFC 9110, 11.1). */
@@ -32,8 +33,8 @@ export class MetricsServer implements Service {
   readonly #port: number;
   readonly #server;
 
-  /** @param readiness returns whether this process is ready to work */
-  constructor(metrics: Metrics, { host, port, token }: Address, readiness: () => Promise<ReadyAnswer>) {
+  /** @param readiness returns which problems this process and its stores have */
+  constructor(metrics: Metrics, { host, port, token }: Address, readiness: () => Promise<Readiness>) {
     this.#host = host;
     this.#port = port;
     const expected = token === undefined ? undefined : hashOf(`Bearer ${token}`);
@@ -43,9 +44,13 @@ export class MetricsServer implements Service {
         response.end();
         return;
       }
-      if (request.url === '/readyz') {
+      const answerOf = CHECKS.get(request.url ?? '');
+      if (answerOf !== undefined) {
         readiness().then(
-          ({ status, body }) => response.writeHead(status, { 'Content-Type': 'application/json' }).end(body),
+          (found) => {
+            const { status, body } = answerOf(found);
+            response.writeHead(status, { 'Content-Type': 'application/json' }).end(body);
+          },
           (error: unknown) => response.writeHead(500).end(String(error)),
         );
         return;

@@ -7,7 +7,7 @@ const SERVED_WITHIN_MS = 6000;
 
 /**
  * Waits until outcomes can be dealt from every cell. Cells of a killed worker stay leased for a few seconds.
- * If a rebuild takes longer than the timeout, the start continues, and /readyz reports the state.
+ * If a rebuild takes longer than the timeout, the start continues, and /statusz reports the state.
  */
 export async function untilServed(nodes: RedisNodes, catalog: Catalog): Promise<void> {
   const deadline = performance.now() + SERVED_WITHIN_MS;

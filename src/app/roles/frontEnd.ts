@@ -21,13 +21,7 @@ import { SpinIds } from '../../domain/spinId.js';
 import { CellViews } from '../../engine/cells/cellViews.js';
 import type { MovedPartners } from '../../engine/cells/movedPartners.js';
 import { PartnerReads } from '../../engine/cells/partnerReads.js';
-import {
-  readiness,
-  readyAnswer,
-  sharedLook,
-  unservedVolatile,
-  type Volatile,
-} from '../../engine/readiness.js';
+import { readiness, sharedLook, unservedVolatile, type Volatile } from '../../engine/readiness.js';
 import { DurabilityWatches } from '../../engine/redis/redisDurabilityWatch.js';
 import { isRedisAway } from '../../engine/redis/scriptErrors.js';
 import { lineOf } from '../../platform/secretsInLogs.js';
@@ -158,7 +152,7 @@ const processOf = (
   onFault: requestLog.failed,
   isStoreAway: (error) => isPostgresAway(error) || isRedisAway(error),
   readiness: sharedLook(
-    () => readiness(parts, unserved()).then(readyAnswer),
+    () => readiness(parts, unserved()),
     () => parts.nodes.connectionsLost,
   ),
 });

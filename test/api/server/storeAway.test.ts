@@ -23,7 +23,7 @@ beforeAll(async () => {
   gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
 });
 // Each test starts with both stores running and a service that is ready.
-afterEach(() => until(async () => (await service.request('GET', '/readyz')).status === 200, 'all is well'));
+afterEach(() => until(async () => (await service.request('GET', '/statusz')).status === 200, 'all is well'));
 afterAll(async () => {
   await service?.stop();
   await stores?.drop();
@@ -90,7 +90,7 @@ test('reports no remaining requests in the window headers while Redis is down', 
 
 test('a worker reports on its metrics port whether it is ready, and what is missing if it is not', async () => {
   const worker = await startService(stores, { ROLES: 'worker' });
-  const ready = () => fetch(`http://127.0.0.1:${worker.running.metricsPort}/readyz`);
+  const ready = () => fetch(`http://127.0.0.1:${worker.running.metricsPort}/statusz`);
   try {
     await until(async () => (await ready()).status === 200, 'the worker is ready');
     await stores.postgres.stop();

@@ -63,7 +63,7 @@ describe('starting with one command', () => {
     for (const file of ['operator-api-key', 'demo-api-key', 'stores.json']) {
       expect(statSync(join(dataDir, file)).mode & 0o777).toBe(0o600);
     }
-    expect((await service.client.request('GET', '/readyz')).status).toBe(200);
+    expect((await service.client.request('GET', '/statusz')).status).toBe(200);
     const first = await spin(service, 'kept');
     const shown = await run(process.execPath, [cliOf(ROOT), 'show', 'player', '1', 'alice', '--json'], {
       env: { ...process.env, DATA_DIR: dataDir },

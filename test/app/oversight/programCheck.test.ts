@@ -161,13 +161,13 @@ test('with PROGRAM_CHANGED=stop, a changed file stops new spins, but no replays,
   await verified(0);
   expect(await spin('second')).toMatchObject({ status: 503, body: { errorCode: 'KS-5002' } });
   expect(await spin('first')).toMatchObject({ status: 200, text: first.text });
-  const ready = await client.request<{ missing: string[] }>('GET', '/readyz');
+  const ready = await client.request<{ missing: string[] }>('GET', '/statusz');
   expect(ready).toMatchObject({ status: 503, body: { missing: [expect.stringContaining(MAIN)] } });
   writeFileSync(join(root, MAIN), FILES[MAIN]!);
   nextDay();
   await verified(1);
   expect((await spin('second')).status).toBe(200);
-  await until(async () => (await client.request('GET', '/readyz')).status === 200, 'it is ready again');
+  await until(async () => (await client.request('GET', '/statusz')).status === 200, 'it is ready again');
   await until(async () => (await checks()).some(({ scripts }) => scripts > 5), 'scripts were checked, too');
 });
 

@@ -120,7 +120,7 @@ test('front ends of one start share a port, are restarted, and end with the serv
   await until(async () => Object.values(await restarts()).includes(1), 'a front end is restarted');
   const [name] = Object.entries(await restarts()).find(([, value]) => value === 1)!;
   await until(allDeal, 'every front end deals again');
-  expect((await started.client.request('GET', '/readyz')).status).toBe(200);
+  expect((await started.client.request('GET', '/statusz')).status).toBe(200);
   expect(Object.keys(await dealt()).sort()).toEqual([...FRONT_ENDS, 'worker']);
   expect(Object.values(await restarts()).sort()).toEqual([0, 0, 1]);
   expect(started.output()).toContain(`${name} ended unexpectedly (signal SIGKILL)`);

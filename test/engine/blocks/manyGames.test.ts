@@ -60,7 +60,7 @@ test('a restarted service deals from all games and renews its leases while no ga
     const answer = await spin(service, game);
     expect(answer.status, answer.text).toBe(200);
   }
-  expect((await service.request('GET', '/readyz')).status).toBe(200);
+  expect((await service.request('GET', '/statusz')).status).toBe(200);
   expect(await waiting()).toBeLessThanOrEqual(CONNECTIONS_MAX);
   await locking`ROLLBACK`;
   locking.release();

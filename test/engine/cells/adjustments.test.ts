@@ -536,7 +536,7 @@ describe('balance adjustments by an operator', () => {
       expect((await adjust(partnerId, playerId, 1.25, requestId)).text).toBe(text);
     }
     await until(
-      async () => (await service.request('GET', '/readyz')).status === 200,
+      async () => (await service.request('GET', '/statusz')).status === 200,
       'the service is ready again',
     );
     expect(await Promise.all(['p', 'only-adjusted', 'new'].map(player))).toEqual(before);
@@ -566,7 +566,7 @@ describe('adjustments whose response was lost', () => {
     await open();
     const whole = await startService(stores);
     await until(
-      async () => (await whole.request('GET', '/readyz')).status === 200,
+      async () => (await whole.request('GET', '/statusz')).status === 200,
       'every cell is ready to be dealt from',
     );
     await whole.stop();

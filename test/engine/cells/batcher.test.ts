@@ -186,7 +186,7 @@ describe('a Redis whose replies do not arrive', () => {
     // The connection is cut because its reply stream lacks the replies that the proxy swallowed.
     cable.cut();
     await until(
-      async () => (await client.request('GET', '/readyz')).status === 200,
+      async () => (await client.request('GET', '/statusz')).status === 200,
       'the front end is ready again',
     );
     const later = await client.spin(partner.key, spin({ requestId: 'unknown-1' }));

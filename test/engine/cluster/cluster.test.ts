@@ -46,7 +46,7 @@ test('a start with --cluster also starts six Redis servers, which stop with the 
   const servers = seedsOf(redisUrl);
   expect(servers).toHaveLength(6);
   expect(await askRedis(servers[0]!, ['CLUSTER', 'INFO'])).toContain('cluster_size:3');
-  await until(async () => (await fetch(`${server.base}/readyz`)).status === 200, 'it serves');
+  await until(async () => (await fetch(`${server.base}/statusz`)).status === 200, 'it serves');
   await endProcess(server.child);
   for (const each of servers) await expect(askRedis(each, ['PING'])).rejects.toThrow('ECONNREFUSED');
 });

@@ -33,8 +33,9 @@ export function lossTests(open: () => Stage): void {
     const replaced = replaceByReplica(stage.cluster, slotOfCell(0));
     const away = `Redis does not respond for cells ${own.map(({ cell }) => cell).join(', ')}`;
     await until(async () => {
-      const { status, body } = await stage.service.request<{ halted: string[] }>('GET', '/readyz');
-      return status === 200 && body.halted.includes(away);
+      const ready = await stage.service.request('GET', '/readyz');
+      const { body } = await stage.service.request<{ unserved: string[] }>('GET', '/statusz');
+      return ready.status === 200 && body.unserved.includes(away);
     }, 'the front end says which cells are away, and is ready for the others');
     const dealtBefore = elsewhere.spun.length;
     const old = await replaced;

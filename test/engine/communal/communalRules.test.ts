@@ -84,7 +84,7 @@ async function rebuilt(cell: number, lose: () => Promise<unknown>): Promise<void
 
 /** Records rules in Postgres while the network holds back their call to Redis. */
 async function leaveUnconfirmed(): Promise<void> {
-  await until(async () => (await front.request('GET', '/readyz')).status === 200, 'the front end is ready');
+  await until(async () => (await front.request('GET', '/statusz')).status === 200, 'the front end is ready');
   cable.delayMs = () => HELD_MS;
   const answer = await put(front);
   expect([answer.status, answer.body.errorCode]).toEqual([500, 'KS-4606']);

@@ -28,7 +28,7 @@ const LONG_NAMES = '-'.repeat(100);
 const AT_ONCE_MS = 4000;
 
 const ready = async (service: Client): Promise<boolean> =>
-  (await service.request('GET', '/readyz')).status === 200;
+  (await service.request('GET', '/statusz')).status === 200;
 
 function direct(redisUrl: string): Redis {
   const redis = new Redis(redisUrl, { protocol: 2, retryStrategy: () => 50 });
@@ -213,7 +213,7 @@ describe('the service at the limits of the outbox, of memory and of Redis', () =
     });
     afterAll(() => careless.running.stop());
 
-    const missing = async (): Promise<string> => (await service.request('GET', '/readyz')).text;
+    const missing = async (): Promise<string> => (await service.request('GET', '/statusz')).text;
 
     test.each([
       ['appendfsync', 'everysec', 'always'],
@@ -230,7 +230,7 @@ describe('the service at the limits of the outbox, of memory and of Redis', () =
         expectWithin(performance.now() - started, 2500);
         expect(codeOf(await witness.spin(service, false))).toBe('KS-5002');
         expect(await service.metric('spindle_redis_volatile')).toBe(1);
-        const response = await service.request('GET', '/readyz');
+        const response = await service.request('GET', '/statusz');
         expect(response.status).toBe(503);
         expect(response.text).toContain(`${name} ${bad}`);
         expect(await missing()).toContain('may lose');
@@ -300,7 +300,7 @@ describe('the service at the limits of the outbox, of memory and of Redis', () =
           expect(counted('200')).toBe(dealt);
           expect(refusals()).toBeGreaterThan(0);
           await until(
-            async () => (await service.request('GET', '/readyz')).text.includes(`${name} ${value}`),
+            async () => (await service.request('GET', '/statusz')).text.includes(`${name} ${value}`),
             'the service says what is wrong',
           );
         } finally {

@@ -171,7 +171,7 @@ describe('the flush of outboxes to the ledger', () => {
       const foreign = `00000000-0000-0000-0000-000000000000:1:${epoch.split(':')[2]}`;
       await redis.hset(cellKey(0), 'epoch', foreign);
     });
-    const isReady = async () => (await running.request('GET', '/readyz')).status === 200;
+    const isReady = async () => (await running.request('GET', '/statusz')).status === 200;
     await until(async () => !(await isReady()), 'the cell is not dealt from');
     expect(await booked()).toBe(2);
     await redis.hset(cellKey(0), 'epoch', epoch);

@@ -186,12 +186,13 @@ test('halts a cell whose data Postgres refuses, with an alarm, while cells of th
   // The first attempt flushed all cells together and failed.
   const failed = service.lines.filter(({ msg }) => msg === 'flush failed, will retry');
   expect(failed.some((line) => !('cell' in line))).toBe(true);
-  const ready = () => service.request<object>('GET', '/readyz', { key: OPERATOR_KEY });
-  await until(async () => (await ready()).text.includes(`Cell ${cell} is halted`), 'readyz names the cell');
+  const ready = () => service.request<object>('GET', '/statusz', { key: OPERATOR_KEY });
+  await until(async () => (await ready()).text.includes(`Cell ${cell} is halted`), 'statusz names the cell');
   // The front end stays ready, because a load balancer that removed it would stop the other cells as well.
+  expect((await service.request('GET', '/readyz')).body).toEqual({ status: 'ready', missing: [] });
   expect(await ready()).toMatchObject({
-    status: 200,
-    body: { status: 'ready', missing: [], halted: { length: 1 } },
+    status: 503,
+    body: { status: 'degraded', missing: [], unserved: { length: 1 }, waiting: [] },
   });
   await until(
     async () => (await service.metric(`spindle_cell_halted{cell="${cell}"}`)) === 1,

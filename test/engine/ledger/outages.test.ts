@@ -101,11 +101,16 @@ describe('the API during outages of a store', () => {
     const spun = await spin({ requestId: 'meanwhile' });
     expect(spun.status).toBe(200);
     expect((await get('/players/p')).body).toMatchObject(spun.body.balance as Json);
-    expect((await service.request('GET', '/readyz')).status).toBe(503);
+    // Load balancers keep the process, because it deals on.
+    expect((await service.request('GET', '/readyz')).status).toBe(200);
+    expect(await service.request('GET', '/statusz')).toMatchObject({
+      status: 503,
+      body: { status: 'degraded', missing: [], waiting: [expect.stringContaining('Postgres')] },
+    });
 
     await stores.postgres.start();
     await until(
-      async () => (await service.request('GET', '/readyz')).status === 200,
+      async () => (await service.request('GET', '/statusz')).status === 200,
       'the service is ready again',
     );
     expect((await upload()).status).toBe(201);
@@ -132,10 +137,14 @@ describe('the API during outages of a store', () => {
     }
     expect(await get('/version', 'ks_wrong')).toMatchObject(failed(401, 'KS-4002'));
     expect((await service.request('GET', '/readyz')).status).toBe(503);
+    expect(await service.request('GET', '/statusz')).toMatchObject({
+      status: 503,
+      body: { status: 'not ready', missing: ['Redis does not respond'] },
+    });
 
     await stores.redis.start();
     await until(
-      async () => (await service.request('GET', '/readyz')).status === 200,
+      async () => (await service.request('GET', '/statusz')).status === 200,
       'the service is ready again',
     );
     const spun = await spin({ requestId: 'away' });
@@ -199,7 +208,7 @@ describe('the API during outages of a store', () => {
       await stores.postgres.thaw();
     }
     await until(
-      async () => (await service.request('GET', '/readyz')).status === 200,
+      async () => (await service.request('GET', '/statusz')).status === 200,
       'the service is ready again',
     );
     let round = await deal(service, partner.key, table, 'waits', 'round');

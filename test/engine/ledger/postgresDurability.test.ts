@@ -127,7 +127,7 @@ test.each(['fsync', 'full_page_writes'])(
         `Postgres may lose committed writes (${name} off)`,
       );
       const careless = await startLogged(stores, { ...SETTINGS, ALLOW_VOLATILE_POSTGRES: '1' });
-      expect((await careless.request('GET', '/readyz')).status).toBe(200);
+      expect((await careless.request('GET', '/statusz')).status).toBe(200);
       expect(await careless.metric('spindle_postgres_volatile')).toBe(1);
       await careless.running.stop();
 
@@ -139,7 +139,7 @@ test.each(['fsync', 'full_page_writes'])(
       expect(await spin()).toBe(200);
       await set('off');
       await until(async () => (await spin()) === 503, 'spins are refused');
-      const ready = await service.request('GET', '/readyz');
+      const ready = await service.request('GET', '/statusz');
       expect(ready.status).toBe(503);
       expect(ready.text).toContain(`Postgres may lose committed writes: ${name} off`);
       expect(await service.metric('spindle_postgres_volatile')).toBe(1);
@@ -148,7 +148,7 @@ test.each(['fsync', 'full_page_writes'])(
       await until(async () => (await spin()) === 200, 'spins go on');
       expect(await service.metric('spindle_postgres_volatile')).toBe(0);
       await until(
-        async () => (await service!.request('GET', '/readyz')).status === 200,
+        async () => (await service!.request('GET', '/statusz')).status === 200,
         'the service is ready',
       );
     } finally {

@@ -346,7 +346,7 @@ describe('voiding a raffle', () => {
     await isWell();
 
     await redis.del(cellKey(name));
-    await until(async () => (await front.request('GET', '/readyz')).status === 200, 'the cell is rebuilt');
+    await until(async () => (await front.request('GET', '/statusz')).status === 200, 'the cell is rebuilt');
     await until(async () => (await redis.hexists(gamesKey(name), String(gameId))) === 1, 'games are there');
     expect(await counter()).toBe(200);
     expect(await redis.keys(`*:block:${gameId}:*`)).toEqual([]);

@@ -69,7 +69,7 @@ const firstIndexOf = async (requestId: string): Promise<bigint> =>
  * answered.
  */
 async function expectDealtAbove(client: Client, leased: bigint): Promise<void> {
-  await until(async () => (await client.request('GET', '/readyz')).status === 200, 'the service is ready');
+  await until(async () => (await client.request('GET', '/statusz')).status === 200, 'the service is ready');
   // The test waits for the first spin, because the blocks of a rebuilt cell are made anew.
   const spin = { gameId, playerId: 'p', wagerUsd: 0.25, requestId: 'after-0' };
   await until(async () => (await client.spin(partner.key, spin)).status === 200, 'a spin is dealt again');

@@ -125,7 +125,7 @@ async function killedAt(
 async function allIsWell(step: Failpoint): Promise<void> {
   const next = await worker();
   try {
-    await until(async () => (await front.request('GET', '/readyz')).status === 200, 'the service is ready');
+    await until(async () => (await front.request('GET', '/statusz')).status === 200, 'the service is ready');
     await until(async () => (await spin(`after-${step}`, 'p0')).status === 200, 'spins are dealt again');
     const { text } = await spin(`after-${step}`, 'p0');
     answered.set(`after-${step}`, { place: 0, playerId: 'p0', text });

@@ -73,14 +73,14 @@ async function play(name: string, count: number): Promise<void> {
 const dealtAgain = () => until(async () => (await spin('first')).status === 200, 'spins are dealt again');
 
 const file = async (): Promise<Position> => JSON.parse(await readFile(path, 'utf8')) as Position;
-const readyz = async (): Promise<{ status: number; missing: string }> => {
-  const { status, body } = await service.request<{ missing?: string[] }>('GET', '/readyz');
+const statusz = async (): Promise<{ status: number; missing: string }> => {
+  const { status, body } = await service.request<{ missing?: string[] }>('GET', '/statusz');
   return { status, missing: (body.missing ?? []).join('\n') };
 };
 
 async function expectHeld(reason: RegExp): Promise<void> {
-  await until(async () => (await readyz()).missing.includes(COMMAND), '/readyz names the command');
-  const { status, missing } = await readyz();
+  await until(async () => (await statusz()).missing.includes(COMMAND), '/statusz names the command');
+  const { status, missing } = await statusz();
   expect(status).toBe(503);
   expect(missing).toMatch(reason);
   const answer = await spin(`refused-${played}`);
@@ -141,7 +141,7 @@ test('deals nothing after both stores were restored to the same moment, and no r
   await expectHeld(/restored from an older copy/);
   expect(await file()).toEqual(last);
   await recoverRestored();
-  await until(async () => (await readyz()).status === 200, 'the service is ready without a restart');
+  await until(async () => (await statusz()).status === 200, 'the service is ready without a restart');
   await dealtAgain();
   await play('after', 5);
   const [{ first }] = (await sql`
@@ -170,11 +170,11 @@ test('deals nothing from a Postgres with another identity, timeline or database 
       await sql`DELETE FROM restored_positions`;
       await writeFile(path, JSON.stringify(position));
       service = await startService(stores, settings);
-      await until(async () => (await readyz()).status === 200, 'the service is ready');
+      await until(async () => (await statusz()).status === 200, 'the service is ready');
     }
   }
   await recoverRestored();
-  await until(async () => (await readyz()).status === 200, 'the service is ready without a restart');
+  await until(async () => (await statusz()).status === 200, 'the service is ready without a restart');
   await dealtAgain();
   await play('after', 5);
 });
@@ -192,7 +192,7 @@ test("writes a block to the position file before the block is loaded, and loads 
   expect((await spin('refused')).body.errorCode).toBe('KS-5002');
   await rm(folder);
   await rename(away, folder);
-  await until(async () => (await readyz()).status === 200, 'the service is ready');
+  await until(async () => (await statusz()).status === 200, 'the service is ready');
   await dealtAgain();
   await play('after', 5);
 });
@@ -233,7 +233,7 @@ test('rebuilds a cell in Redis that lacks entries which the position file has', 
   const cells = { 0: { ...position.cells[0]!, newestId: `${BigInt(newestId) + 1n}` } };
   await writeFile(path, JSON.stringify({ ...position, cells }));
   service = await startService(stores, settings);
-  await until(async () => (await readyz()).status === 200, 'the service is ready');
+  await until(async () => (await statusz()).status === 200, 'the service is ready');
   expect((await sql`SELECT reason FROM recoveries`)[0]!.reason).toMatch(/lacks answered entries/);
   await dealtAgain();
   await play('after', 5);
@@ -260,7 +260,7 @@ test('deals nothing after a start without the position file that Postgres knows 
   service = await startService(stores, settings);
   await expectHeld(/is missing/);
   await rename(away, path);
-  await until(async () => (await readyz()).status === 200, 'the service is ready without a restart');
+  await until(async () => (await statusz()).status === 200, 'the service is ready without a restart');
   await dealtAgain();
   await play('after', 5);
 });
@@ -283,7 +283,7 @@ test('deals no revealed outcome from a Postgres dump with an empty Redis and wit
   service = await startService(stores, settings);
   await expectHeld(/If Postgres may have been restored, run `spindle recover --restored`/);
   await recoverRestored();
-  await until(async () => (await readyz()).status === 200, 'the service is ready without a restart');
+  await until(async () => (await statusz()).status === 200, 'the service is ready without a restart');
   await dealtAgain();
   await play('after', 5);
   const [{ first }] = (await sql`
@@ -300,7 +300,7 @@ test('continues without the position file once an operator gives the file up on 
   service = await startService(stores, { CELLS: '1' });
   await expectHeld(/POSITION_FILE is not set/);
   await recover('--without', 'POSITION_FILE');
-  await until(async () => (await readyz()).status === 200, 'the service is ready without a restart');
+  await until(async () => (await statusz()).status === 200, 'the service is ready without a restart');
   await dealtAgain();
   await play('after', 5);
   const entries = await sql`SELECT actor, subject FROM audit_log WHERE action = 'copy.give-up'`;

@@ -47,7 +47,7 @@ const metric = async (name: string): Promise<number> => {
   return Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1] ?? 0);
 };
 const problems = async (): Promise<{ status: number; missing: string }> => {
-  const { status, body } = await service.request<{ missing?: string[] }>('GET', '/readyz');
+  const { status, body } = await service.request<{ missing?: string[] }>('GET', '/statusz');
   return { status, missing: (body.missing ?? []).join('\n') };
 };
 

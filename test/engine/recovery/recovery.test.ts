@@ -111,8 +111,8 @@ async function replaysHold(spun: readonly Spun[], all: number): Promise<void> {
 const micros = (usd: unknown): bigint => BigInt(Math.round((usd as number) * 1e6));
 const balanceOf = (text: string): bigint => micros(JSON.parse(text).balance.balanceUsd);
 const payoutOf = (text: string): bigint => micros(JSON.parse(text).outcome.payoutUsd);
-const readyz = () => service.request<{ missing?: string[] }>('GET', '/readyz');
-const isReady = async (): Promise<boolean> => (await readyz()).status === 200;
+const statusz = () => service.request<{ unserved?: string[] }>('GET', '/statusz');
+const isReady = async (): Promise<boolean> => (await statusz()).status === 200;
 const metrics = async (): Promise<string> =>
   (await fetch(`http://127.0.0.1:${service.running.metricsPort}/metrics`)).text();
 
@@ -348,8 +348,8 @@ describe('stores that only an engineer may repair', () => {
   const refusal = async (reason: RegExp): Promise<void> => {
     let lines: string[] = [];
     await until(async () => {
-      const answer = await readyz();
-      lines = answer.body.missing ?? [];
+      const answer = await statusz();
+      lines = answer.body.unserved ?? [];
       return answer.status === 503 && lines.join().includes('cells 0');
     }, 'the service is not ready, and says which cell is not');
     const answer = await spin('refused');

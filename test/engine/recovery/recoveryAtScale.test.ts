@@ -111,7 +111,7 @@ test(`a lost Redis with ${ROWS.toLocaleString('en')} ledger rows and ${GAMES} ga
   const started = performance.now();
   const service = await startService(stores);
   try {
-    await until(async () => (await service.request('GET', '/readyz')).status === 200, 'ready', 120_000);
+    await until(async () => (await service.request('GET', '/statusz')).status === 200, 'ready', 120_000);
     const readyMs = performance.now() - started;
     const spin = (gameId: number, player: number, requestId: string) =>
       service.spin(partner.key, { gameId, playerId: `player-${player}`, wagerUsd: 0.25, requestId });

@@ -136,7 +136,7 @@ test('after a finished upgrade, a process of the older version deals nothing, an
   await redis.hset(cellKey(0), 'format', NEXT);
   expect((await spin()).body).toMatchObject({ errorCode: 'KS-5002' });
   const reason = `This version reads data up to format ${FORMATS.newest}, but an upgrade was finished and the data has format ${NEXT}`;
-  const ready = async () => (await service.request('GET', '/readyz')).text;
+  const ready = async () => (await service.request('GET', '/statusz')).text;
   await until(async () => (await ready()).includes(reason), 'it is not ready');
   expect(service.lines.map(({ msg }) => msg)).toContain(
     'stored data format is newer than this version supports, dealing stopped',

@@ -27,7 +27,6 @@ import {
   ORIGIN,
   openPartner,
   partner,
-  readyz,
   restoreDatabase,
   run,
   service,
@@ -35,6 +34,7 @@ import {
   spin,
   spindleLog,
   sql,
+  statusz,
   stores,
   useFreshStores,
 } from './restoredLog.js';
@@ -111,7 +111,7 @@ describe('a public log after a restore of Postgres', () => {
     await restoreDatabase();
     if (more.LOG_COPY_DIR !== undefined) await flushRedis();
     await run(more);
-    expect((await readyz()).missing).toContain('spindle log import');
+    expect((await statusz()).missing).toContain('spindle log import');
     return spinIds;
   }
 
@@ -120,7 +120,7 @@ describe('a public log after a restore of Postgres', () => {
    * finds no fault, and that the history is proven.
    */
   async function expectGoesOn(spinIds: readonly string[], vkey: string): Promise<void> {
-    await until(async () => (await readyz()).status === 200, 'it goes on without a restart');
+    await until(async () => (await statusz()).status === 200, 'it goes on without a restart');
     const before = new Set(await shownNow());
     await until(async () => (await spin(slot)).status === 200, 'the slot has its next block');
     const dealt = () => deal(service, partner.key, table, `player-${++players}`);
@@ -198,7 +198,7 @@ describe('a public log after a restore of Postgres', () => {
     expect(actions.map(({ action }) => action)).toEqual(['log.halt', 'log.import']);
     await service.running.stop();
     await run(more);
-    expect((await readyz()).status).toBe(200);
+    expect((await statusz()).status).toBe(200);
     expect((await spin(slot)).status).toBe(200);
     expect(await logged()).toMatchObject({ halt: null });
   });

@@ -23,7 +23,6 @@ import {
   noteInCopy,
   openPartner,
   partner,
-  readyz,
   restoreDatabase,
   run,
   service,
@@ -31,6 +30,7 @@ import {
   spin,
   spindleLog,
   sql,
+  statusz,
   stores,
   useFreshStores,
 } from './restoredLog.js';
@@ -82,7 +82,7 @@ async function restored(
 }
 
 async function expectGoesOn(more: NodeJS.ProcessEnv, note: string): Promise<void> {
-  await until(async () => (await readyz()).status === 200, 'it goes on');
+  await until(async () => (await statusz()).status === 200, 'it goes on');
   await until(async () => (await spin(slot)).status === 200, 'the slot has its next block');
   expect(sizeOf(await checkpoint())).toBeGreaterThan(sizeOf(note));
   const proof = await service.request('GET', `/api/partner/v1/spins/${kept.spinId}/proof`, {
@@ -93,7 +93,7 @@ async function expectGoesOn(more: NodeJS.ProcessEnv, note: string): Promise<void
   expect(await auditFindings(stores)).toEqual([]);
   await service.running.stop();
   await run(more);
-  expect((await readyz()).status).toBe(200);
+  expect((await statusz()).status).toBe(200);
   expect(await logged()).toMatchObject({ halt: null });
 }
 
@@ -111,7 +111,7 @@ test('continues a public log after an import of the mirror of a pulling witness'
   const rotate = () => service.operator('POST', `/games/${slot}/rotate`, { reason: 'more is logged' });
   const note = await restored({}, rotate, pulled);
   await run();
-  expect((await readyz()).missing).toContain('spindle log import');
+  expect((await statusz()).missing).toContain('spindle log import');
   const done = await spindleLog({}, 'import', '--from', mirror, '--yes');
   expect(done.status, done.out).toBe(0);
   await expectGoesOn({}, note);

@@ -33,7 +33,6 @@ import {
   ORIGIN,
   openPartner,
   partner,
-  readyz,
   restoreDatabase,
   run,
   service,
@@ -41,6 +40,7 @@ import {
   spin,
   sql,
   start,
+  statusz,
   stores,
   untilMissing,
   useFreshStores,
@@ -122,7 +122,7 @@ describe('detecting a restore of Postgres to an older state', () => {
     await service.running.stop();
     await restoreDatabase();
     await run();
-    await until(async () => (await readyz()).status === 200, 'it deals: nothing tells of a later state');
+    await until(async () => (await statusz()).status === 200, 'it deals: nothing tells of a later state');
     expect(await logged()).toMatchObject({ halt: null });
   });
 
@@ -216,7 +216,7 @@ describe('copies of the public log', () => {
     const books = connectPostgres(stores.databaseUrl, { max: 1, name: 'test', onError: () => {} });
     ends.push(() => books.end());
     expect(await giveCopyUp(books, 'LOG_COPY_DIR')).toBe(true);
-    await until(async () => (await readyz()).status === 200, 'it is ready without a restart');
+    await until(async () => (await statusz()).status === 200, 'it is ready without a restart');
     await play(1);
     await expectWhole(copy);
   });
@@ -252,7 +252,7 @@ describe('copies of the public log', () => {
       'it is said',
     );
     expect(await readFile(join(copy, 'checkpoint'), 'utf8')).toBe(note);
-    await until(async () => (await readyz()).status === 200, 'it is ready');
+    await until(async () => (await statusz()).status === 200, 'it is ready');
   });
 });
 
@@ -306,7 +306,7 @@ test('a note of another tree halts the log permanently while a worker runs, but 
   expect(await logged()).toMatchObject({ is_held: false });
   const before = (await logged()).size;
   expect((await spin(gameId!)).status).toBe(200);
-  await until(async () => (await readyz()).status === 200, 'it is ready');
+  await until(async () => (await statusz()).status === 200, 'it is ready');
   await until(async () => (await service.metric('spindle_log_halted')) === 1, 'the metric tells it');
   await sql`INSERT INTO log_notices (name, body) VALUES ('waits', '{"type": "program", "at": ""}')`;
   await until(async () => (await service.metric('spindle_log_waiting_seconds')) > 1, 'it waits');

@@ -81,20 +81,20 @@ export const checkpoint = async (from = service): Promise<string> =>
 export const sizeOf = (note: string): number => parseCheckpoint(parseNote(note).text).size;
 export const spin = (gameId: number, from = service) =>
   from.spin(partner.key, { gameId, playerId: 'p', wagerUsd: 0.25 });
-export const readyz = async (from = service) => {
-  const { status, body } = await from.request<{ missing: string[] }>('GET', '/readyz');
+export const statusz = async (from = service) => {
+  const { status, body } = await from.request<{ missing: string[] }>('GET', '/statusz');
   return { status, missing: (body.missing ?? []).join('\n') };
 };
 
 /**
- * Waits until `/readyz` reports the problem that prevents dealing. On a busy machine it may first report that
- * a store does not respond.
+ * Waits until `/statusz` reports the problem that prevents dealing. On a busy machine it may first report
+ * that a store does not respond.
  */
 export const untilMissing = (problem: RegExp): Promise<void> =>
   until(async () => {
-    const { status, missing } = await readyz();
+    const { status, missing } = await statusz();
     return status === 503 && problem.test(missing);
-  }, `/readyz says ${problem}`);
+  }, `/statusz says ${problem}`);
 
 /** Runs a statement while no client is connected to the database of the test. */
 async function onServer(work: (server: postgres.Sql, name: string) => Promise<unknown>): Promise<void> {
