@@ -233,14 +233,6 @@ const PRODUCTION = {
     description:
       'Number of complete days of the ledger that `spindle ledger drop` leaves in Postgres. Days with bound request ids are always left',
   }),
-  DATABASE_DISK_GB: Type.Optional(
-    Type.Integer({
-      minimum: 1,
-      maximum: 1_000_000,
-      description:
-        'Size of the disk of `DATABASE_URL` in GB (10^9 bytes), to compute the free space. The disk should contain only this database. Not needed if Postgres is embedded',
-    }),
-  ),
   WEBHOOK_RETENTION_DAYS: Type.Integer({
     minimum: 30,
     maximum: 3650,

@@ -29,10 +29,15 @@ export function sizeText(bytes: number): string {
   return `${Number(value.toPrecision(3))} ${UNITS[unit]}`;
 }
 
-const coresText = (cores: number): string => cores.toFixed(2);
+/** Formats a number of cores for people, with at least one digit that is not zero. */
+export const coresText = (cores: number): string =>
+  cores < 0.1 ? String(Number(cores.toPrecision(1))) : cores.toFixed(2);
 
 /** Lines of the output: label and value of each resource. */
-export const CAPACITY_ROWS: readonly (readonly [what: string, value: (capacity: Capacity) => string])[] = [
+export const CAPACITY_ROWS: readonly (readonly [
+  what: string,
+  value: (capacity: Capacity, load: Load) => string,
+])[] = [
   ['front ends', ({ frontEnds, cores }) => `${frontEnds} (${coresText(cores.frontEnd)} cores)`],
   ['workers', ({ workers, cores }) => `${workers} (${coresText(cores.worker)} cores)`],
   ['Redis nodes', ({ redisNodes, cores }) => `${redisNodes} (${coresText(cores.redis)} cores)`],
@@ -42,14 +47,21 @@ export const CAPACITY_ROWS: readonly (readonly [what: string, value: (capacity: 
   ['ledger a day', ({ bytes }) => sizeText(bytes.ledgerDay)],
   ['log of Postgres (WAL) a day', ({ bytes }) => sizeText(bytes.walDay)],
   ['archive a day', ({ bytes }) => sizeText(bytes.archiveDay)],
-  ['disk of Postgres, all days kept', ({ bytes }) => sizeText(bytes.postgres)],
+  ['disk of Postgres, all days kept', ({ bytes }, { days }) => `${sizeText(bytes.postgres)} (${days} days)`],
 ];
 
 const COLUMNS: readonly TableColumn<(typeof CAPACITY_ROWS)[number]>[] = [
   { heading: 'What', value: ([what]) => what },
 ];
 
-export function addCapacity(program: Command, group: string): void {
+type CapacityOptions = Omit<Load, 'days'> & { readonly days?: number; readonly json?: boolean };
+
+/** @param settings reads the settings, for the number of days that the ledger is kept */
+export function addCapacity(
+  program: Command,
+  group: string,
+  settings: () => Promise<{ readonly LEDGER_KEEP_DAYS: number }>,
+): void {
   const command = program
     .command('capacity')
     .description('compute the cores, memory and disk that a load needs')
@@ -57,7 +69,11 @@ export function addCapacity(program: Command, group: string): void {
     .requiredOption('--spins <NUMBER>', 'spins a second', count)
     .option('--partners <NUMBER>', 'number of partners that spin', count, 1)
     .option('--players <NUMBER>', 'number of players, of all partners together', count, 100_000)
-    .option('--days <NUMBER>', 'number of days that Postgres keeps the ledger', count, 30)
+    .option(
+      '--days <NUMBER>',
+      'number of days that Postgres keeps the ledger (default: LEDGER_KEEP_DAYS)',
+      count,
+    )
     .addHelpText(
       'after',
       `
@@ -65,15 +81,19 @@ The result is computed from costs that were measured on one machine (docs/scalin
 «npm run bench -- run».
 
 Example:
-  spindle capacity --spins 10000 --partners 50 --days 30`,
+  spindle capacity --spins 10000 --partners 50`,
     )
-    .action(() => {
-      const { json, ...load } = command.optsWithGlobals() as Load & { json?: boolean };
+    .action(async () => {
+      const { json, ...given } = command.optsWithGlobals() as CapacityOptions;
+      const load = { ...given, days: given.days ?? (await settings()).LEDGER_KEEP_DAYS };
       const capacity = capacityOf(load);
       process.stdout.write(
         json === true
           ? `${JSON.stringify({ load, ...capacity })}\n`
-          : table([...COLUMNS, { heading: 'Needs', value: ([, value]) => value(capacity) }], CAPACITY_ROWS),
+          : table(
+              [...COLUMNS, { heading: 'Needs', value: ([, value]) => value(capacity, load) }],
+              CAPACITY_ROWS,
+            ),
       );
     });
 }

@@ -290,7 +290,7 @@ function programOf(): Command {
   addOperatorApiCommands(program, openClient);
   addVerify(program);
   addProofs(program);
-  addCapacity(program, ALONE);
+  addCapacity(program, ALONE, settings);
   addRngCommands(program, { group: ALONE, version });
   addProgramCommands(program, { group: ALONE, version });
   addWitness(program);

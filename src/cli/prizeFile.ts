@@ -112,6 +112,8 @@ function readCsv(text: string): Read {
     info: true,
     relax_column_count: true,
     skip_empty_lines: true,
+    // A spreadsheet often ends with rows of empty cells.
+    skip_records_with_empty_values: true,
     skip_records_with_error: true,
     on_skip: (error?: CsvError): undefined => {
       fault(Number(error?.lines ?? 1), error?.message.replace(/ at line \d+/, '') ?? 'is not valid CSV');

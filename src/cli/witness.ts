@@ -7,6 +7,7 @@ import { open, readFile } from 'node:fs/promises';
 import { parseSignerKey, type Signer, signerKeyOf, signerOf, vkeyOf } from '../domain/publicLog/notes.js';
 import { Policy } from '../domain/publicLog/policy.js';
 import { lineOf } from '../platform/secretsInLogs.js';
+import { localUrl } from '../platform/serviceFile.js';
 import { LogError } from '../publicLog/witness/logReader.js';
 import { InconsistencyError, Pulling } from '../publicLog/witness/pulling.js';
 import { serveWitness } from '../publicLog/witness/serving.js';
@@ -139,7 +140,7 @@ export async function witness(options: WitnessOptions): Promise<number> {
   const server = await serveWitness({ policy, state, ...address, say }).catch((error: unknown) => {
     throw new UsageError(`Cannot listen on ${options.listen}: ${lineOf(error)}`);
   });
-  say(`witness ${vkeyOf(signer)} is listening on http://${address.host}:${server.port}`);
+  say(`witness ${vkeyOf(signer)} is listening on ${localUrl(address.host, server.port)}`);
   await ended().promise;
   await server.close();
   return 0;

@@ -52,7 +52,7 @@ export interface Load {
   readonly partners: number;
   /** Number of players with a balance, of all partners. */
   readonly players: number;
-  /** Retention of the ledger in Postgres, in days. */
+  /** Retention of the ledger in Postgres, in days: LEDGER_KEEP_DAYS. */
   readonly days: number;
 }
 

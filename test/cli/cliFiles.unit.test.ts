@@ -18,6 +18,9 @@ describe('prize files', () => {
 
   test('reads a CSV prize file with exact decimals, or refuses it with the line of every fault', () => {
     expect(faults(`${PRIZES}A,1,0.000001,1\n\n"B",6,9e2,2\n`)).toEqual([]);
+    // Spreadsheets add rows of empty cells. A row that lacks only some cells is faulty.
+    expect(faults(`${PRIZES}A,1,1,1\n,,,\n , ,,\n,,,\n`)).toEqual([]);
+    expect(faults(`${PRIZES}A,1,1,1\n,,1,\n`)).not.toEqual([]);
     expect(faults(`${PRIZES}A,1,0.0000001,1\n`)).toEqual([
       'f:2: valueUsd must be above 0 and at most 1000000000, with at most 6 decimals',
     ]);

@@ -64,15 +64,15 @@ async function newGameWithBonus(): Promise<number> {
 }
 
 /**
- * Settings without which some metrics are missing: a position file, an unreachable witness of the public log,
- * and the size of a disk.
+ * Settings without which some metrics are missing: a position file and an unreachable witness of the public
+ * log.
  */
 async function settings(): Promise<Record<string, string>> {
   folder = await mkdtemp(join(tmpdir(), 'spindle-monitoring-'));
   const LOG_POLICY = join(folder, 'policy.txt');
   const witness = vkeyOf(signerOf('witness.example/w1', 'witness', Buffer.alloc(32, 1)));
   await writeFile(LOG_POLICY, `witness w1 ${witness} http://127.0.0.1:9\nquorum none\n`);
-  return { POSITION_FILE: join(folder, 'position.json'), LOG_POLICY, DATABASE_DISK_GB: '100' };
+  return { POSITION_FILE: join(folder, 'position.json'), LOG_POLICY };
 }
 
 beforeAll(async () => {

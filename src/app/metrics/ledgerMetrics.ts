@@ -25,12 +25,12 @@ export function registerLedgerMetrics(metrics: Metrics, storage: Pick<LedgerStor
   );
   metrics.gauges(
     'spindle_database_disk_bytes',
-    'Size of the disk of Postgres, in bytes: DATABASE_DISK_GB, or the disk of an embedded Postgres; absent if unknown',
+    'Size of the disk of Postgres, in bytes; absent if Postgres runs on another machine',
     () => only(storage.use?.disk?.bytes),
   );
   metrics.gauges(
     'spindle_database_disk_free_bytes',
-    'Free space on the disk of Postgres, in bytes: DATABASE_DISK_GB minus the database, or as the file system reports it',
+    'Free space on the disk of Postgres, in bytes; absent if Postgres runs on another machine',
     () => only(storage.use?.disk?.freeBytes),
   );
 }

@@ -3,6 +3,7 @@
  */
 import { realpathSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
+import { localUrl } from '../../platform/serviceFile.js';
 import type { Config } from '../config.js';
 import type { Running } from './running.js';
 
@@ -25,19 +26,19 @@ function commandName(): string {
 export function bannerOf(config: Config, running: Running): string {
   const lines = ['', `${config.BRAND} is ready.`];
   const { port, demo, metricsPort } = running;
-  if (port !== undefined) lines.push(`  API      http://${config.HOST}:${port}/api/partner/v1`);
-  if (port !== undefined) lines.push(`  docs     http://${config.HOST}:${port}/docs`);
-  if (port !== undefined) lines.push(`  console  http://${config.HOST}:${port}/console`);
+  const api = port === undefined ? undefined : localUrl(config.HOST, port);
+  if (api !== undefined)
+    lines.push(`  API      ${api}/api/partner/v1`, `  docs     ${api}/docs`, `  console  ${api}/console`);
   lines.push(`  command  ${commandName()} --help`);
-  lines.push(`  metrics  http://${config.METRICS_HOST}:${metricsPort}/metrics`);
+  lines.push(`  metrics  ${localUrl(config.METRICS_HOST, metricsPort)}/metrics`);
   if (running.isNewOperatorKey) lines.push(`  operator key (shown only once) ${running.operatorKey}`);
   if (config.OPERATOR_API_KEY === undefined) {
     lines.push(`  operator key is stored in ${join(config.DATA_DIR, 'operator-api-key')}`);
   }
-  if (demo !== undefined && port !== undefined) {
+  if (demo !== undefined && api !== undefined) {
     const spin = (gameId: number, wagerUsd: number): string => {
       const body = `{"gameId":${gameId},"playerId":"alice","wagerUsd":${wagerUsd}}`;
-      return `  curl -s http://${config.HOST}:${port}/api/partner/v1/spin -H 'X-API-Key: ${demo.apiKey}' -H 'Content-Type: application/json' -d '${body}' -w '\\n'`;
+      return `  curl -s '${api}/api/partner/v1/spin' -H 'X-API-Key: ${demo.apiKey}' -H 'Content-Type: application/json' -d '${body}' -w '\\n'`;
     };
     lines.push(
       `  demo key ${demo.apiKey}`,

@@ -1,6 +1,6 @@
 /** The worker role: flushes the ledger and replenishes the queues of the cells that this process owns. */
 import { join } from 'node:path';
-import { LedgerStorage } from '../../books/archive/ledgerStorage.js';
+import { isOnThisMachine, LedgerStorage } from '../../books/archive/ledgerStorage.js';
 import { RtpJudging } from '../../books/returns/rtpJudging.js';
 import { SettlementJob } from '../../books/settlement/job.js';
 import { SettlementReports } from '../../books/settlement/settlementReports.js';
@@ -137,16 +137,20 @@ function openTidying(
   cells: () => readonly number[],
   woken: Omit<WorkWatchOptions, 'sql' | 'cells' | 'roundTimeouts' | 'events'>,
 ): PeriodicService[] {
-  const { config, sql, events, metrics } = parts;
+  const { config, sql, events, metrics, log } = parts;
   const partitions = new PartitionMaker(sql, events);
   metrics.gauge(
     'spindle_ledger_partition_days_ahead',
     'Number of days, from tomorrow on, whose ledger partitions exist',
     () => partitions.daysAhead,
   );
-  const { DATABASE_DISK_GB: gigabytes, DATABASE_URL, dataDir } = config;
-  const known = gigabytes === undefined ? undefined : { bytes: gigabytes * 1e9 };
-  const storage = new LedgerStorage(sql, DATABASE_URL === undefined ? { folder: dataDir } : known, events);
+  const { DATABASE_URL, dataDir } = config;
+  const storage = new LedgerStorage(sql, {
+    folder: DATABASE_URL === undefined ? dataDir : undefined,
+    isLocal: isOnThisMachine(DATABASE_URL),
+    events,
+    onDiskUnknown: () => log.warn('free disk space of Postgres is unknown, so SpindleDiskFull cannot fire'),
+  });
   registerLedgerMetrics(metrics, storage);
   const removal = new OutcomeRemoval(sql, events);
   const hours = new TrafficHours(sql, config.constants.trafficTurnMs, events);

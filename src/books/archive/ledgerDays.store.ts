@@ -329,6 +329,16 @@ export async function databaseBytes(sql: Sql): Promise<number> {
   return safe(row!.bytes);
 }
 
+/**
+ * Returns the folder of the data of Postgres on its machine. Undefined if the role may not read this setting,
+ * which needs the membership in pg_read_all_settings.
+ */
+export async function dataDirectory(sql: Sql): Promise<string | undefined> {
+  const [row] = await sql<{ folder: string | null }[]>`
+    SELECT CASE WHEN pg_has_role('pg_read_all_settings', 'MEMBER') THEN current_setting('data_directory') END AS folder`;
+  return row?.folder ?? undefined;
+}
+
 export class LedgerDays {
   readonly #sql: Sql;
 

@@ -7,7 +7,7 @@ import { DAY_MS, dayOf, startOf } from '../../domain/days.js';
 import type { EventEmitter } from '../../engine/processEvents.js';
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
 import type { Sql } from '../../postgres/connection.js';
-import { databaseBytes, LedgerDays } from './ledgerDays.store.js';
+import { databaseBytes, dataDirectory, LedgerDays } from './ledgerDays.store.js';
 
 const TURN_MS = 300_000;
 
@@ -27,26 +27,28 @@ interface LedgerUse {
   readonly disk: { readonly bytes: number; readonly freeBytes: number } | undefined;
 }
 
-/**
- * Place where Postgres stores its data: a folder of this machine, a disk of configured size, or undefined if
- * unknown.
- */
-export type DatabaseDisk = { readonly folder: string } | { readonly bytes: number } | undefined;
+export interface LedgerStorageOptions {
+  /** Folder of the data of an embedded Postgres. Undefined: Postgres is asked for it, if it is local. */
+  readonly folder: string | undefined;
+  /** Whether a separate Postgres runs on this machine. */
+  readonly isLocal: boolean;
+  readonly events: EventEmitter;
+  /** Called once, with the first measurement, if the free space of the disk can't be read. */
+  readonly onDiskUnknown: () => void;
+}
 
 export class LedgerStorage extends PeriodicService {
   readonly name = 'ledger storage';
   readonly #sql: Sql;
   readonly #days: LedgerDays;
-  readonly #disk: DatabaseDisk;
-  readonly #events: EventEmitter;
+  readonly #options: LedgerStorageOptions;
   #use: LedgerUse | undefined;
 
-  constructor(sql: Sql, disk: DatabaseDisk, events: EventEmitter) {
+  constructor(sql: Sql, options: LedgerStorageOptions) {
     super({ everyMs: TURN_MS, firstAfterMs: 0 });
     this.#sql = sql;
     this.#days = new LedgerDays(sql);
-    this.#disk = disk;
-    this.#events = events;
+    this.#options = options;
   }
 
   /** Result of the latest storage measurement; undefined before the first. */
@@ -59,6 +61,8 @@ export class LedgerStorage extends PeriodicService {
     const states = new Map(['OPEN', 'BOOKED', 'ARCHIVED', 'DROPPED'].map((state) => [state, 0]));
     for (const { state } of days) states.set(state, states.get(state)! + 1);
     const today = dayOf(Date.now());
+    const disk = await this.#disk();
+    if (this.#use === undefined && disk === undefined) this.#options.onDiskUnknown();
     const newest = days.findLast(({ archiveBytes }) => archiveBytes !== null)?.day;
     const archivedTo = newest === undefined ? startOf(days[0]?.day ?? today) : startOf(newest) + DAY_MS;
     this.#use = {
@@ -67,18 +71,28 @@ export class LedgerStorage extends PeriodicService {
       archiveBytes: days.reduce((sum, day) => sum + (day.archiveBytes ?? 0), 0),
       archiveAgeSeconds: Math.max(0, startOf(today) - archivedTo) / 1000,
       databaseBytes: bytes,
-      disk: await diskUse(this.#disk, bytes),
+      disk,
     };
   }
 
   protected onTurnFailed(error: unknown): void {
-    this.#events.emit('TaskFailed', { task: 'ledger storage', error });
+    this.#options.events.emit('TaskFailed', { task: 'ledger storage', error });
+  }
+
+  /** Returns the size and free space of the disk of Postgres, if the disk belongs to this machine. */
+  async #disk(): Promise<LedgerUse['disk']> {
+    const { folder, isLocal } = this.#options;
+    const place = folder ?? (isLocal ? await dataDirectory(this.#sql) : undefined);
+    if (place === undefined) return undefined;
+    const found = await statfs(place).catch(() => undefined);
+    return found && { bytes: found.bsize * found.blocks, freeBytes: found.bsize * found.bavail };
   }
 }
 
-async function diskUse(disk: DatabaseDisk, used: number): Promise<LedgerUse['disk']> {
-  if (disk === undefined) return undefined;
-  if ('bytes' in disk) return { bytes: disk.bytes, freeBytes: Math.max(0, disk.bytes - used) };
-  const { bsize, blocks, bavail } = await statfs(disk.folder);
-  return { bytes: bsize * blocks, freeBytes: bsize * bavail };
+/** Returns whether a database URL leads to this machine, by a socket or the loopback interface. */
+export function isOnThisMachine(databaseUrl: string | undefined): boolean {
+  if (databaseUrl === undefined) return true;
+  const { hostname, searchParams } = new URL(databaseUrl);
+  const host = decodeURIComponent(searchParams.get('host') ?? hostname);
+  return host === '' || host.startsWith('/') || ['localhost', '127.0.0.1', '::1', '[::1]'].includes(host);
 }
