@@ -59,6 +59,7 @@ const ATTENTION = [
   ['haltedCells', 'halted cell', 'halted cells', ['cells'], {}],
   ['openRecoveries', 'recovery in progress', 'recoveries in progress', ['cells'], {}],
   ['stoppedPartners', 'partner with dealing off', 'partners with dealing off', ['dealing'], {}],
+  ['dryGames', 'game without outcomes', 'games without outcomes', ['games'], {}],
   ['suspendedGames', 'suspended game', 'suspended games', ['dealing'], {}],
   [
     'openReviews',

@@ -72,6 +72,10 @@ export const Attention = Type.Object(
     haltedCells: Type.Integer(),
     openRecoveries: Type.Integer(),
     openReviews: Type.Integer({ description: 'Number of open reviews of returns to player' }),
+    dryGames: Type.Integer({
+      description:
+        'Number of active games without an outcome to deal, counted among the 100 games that have been below their reserve for the longest time',
+    }),
     suspendedGames: Type.Integer({ description: 'Number of suspended games of active partners' }),
     stoppedPartners: Type.Integer({ description: 'Number of partners for which dealing is switched off' }),
     expiringKeys: Type.Integer({ description: 'Number of API keys of partners that expire within 14 days' }),
@@ -130,6 +134,7 @@ export const getOverview = endpoint(
         haltedCells: 0,
         openRecoveries: 0,
         openReviews: 1,
+        dryGames: 0,
         suspendedGames: 2,
         stoppedPartners: 0,
         expiringKeys: 1,

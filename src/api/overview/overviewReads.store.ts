@@ -13,6 +13,8 @@ import type { Attention as AttentionSchema } from './contract.js';
 const BUSIEST = 10;
 /** Highest count that the overview reports. Counting stops at this number. */
 const COUNTED_MAX = 10_000;
+/** Maximum number of games below their reserve whose queue is looked at. */
+const LOW_GAMES_MAX = 100;
 
 export interface DayTraffic {
   readonly all: Traffic & { readonly partners: number };
@@ -21,7 +23,7 @@ export interface DayTraffic {
 }
 
 /** Numbers of items that need an operator's attention. */
-type Attention = Readonly<Static<typeof AttentionSchema>>;
+type Attention = Readonly<Omit<Static<typeof AttentionSchema>, 'dryGames'>>;
 
 export class OverviewReads {
   readonly #sql: Sql;
@@ -67,6 +69,18 @@ export class OverviewReads {
         paidMicros: row.paid,
       })),
     };
+  }
+
+  /**
+   * Returns the active games that are below their reserve or never had it, except raffles, which have none.
+   * The first games have been so for the longest time.
+   */
+  async lowGames(): Promise<readonly { readonly partnerId: number; readonly gameId: number }[]> {
+    const rows = await this.#sql<{ partner_id: number; game_id: number }[]>`
+      SELECT g.partner_id, g.game_id FROM games g JOIN partners USING (partner_id) LEFT JOIN block_reserves r USING (game_id)
+      WHERE g.game_type <> 'raffle' AND g.status = 'ACTIVE' AND is_active AND coalesce(r.is_low, true)
+      ORDER BY r.since NULLS FIRST, g.game_id LIMIT ${LOW_GAMES_MAX}`;
+    return rows.map((row) => ({ partnerId: row.partner_id, gameId: row.game_id }));
   }
 
   /**

@@ -7,11 +7,23 @@ import * as contract from './contract.js';
 
 const PROCESS_ID = randomUUID();
 
-const getOverview = ({ store, process }: Services): Route =>
+/** Counts the games without an outcome to deal. A game whose cell does not respond is not counted. */
+async function dryGames({ store, cells }: Pick<Services, 'store' | 'cells'>): Promise<number> {
+  const low = await store.overviewReads.lowGames();
+  const records = await Promise.allSettled(
+    low.map(({ partnerId, gameId }) => cells.reads.game(partnerId, gameId)),
+  );
+  return records.filter(
+    (read) => read.status === 'fulfilled' && (read.value?.queueEnd ?? 0) <= (read.value?.nextIndex ?? 0),
+  ).length;
+}
+
+const getOverview = ({ store, process, cells }: Services): Route =>
   route(contract.getOverview, async () => {
-    const [traffic, { attention, failingWebhooks }, counted] = await Promise.all([
+    const [traffic, { attention, failingWebhooks }, dry, counted] = await Promise.all([
       store.overviewReads.trafficToday(),
       store.overviewReads.attention(),
+      dryGames({ store, cells }),
       process.figures(),
     ]);
     return {
@@ -22,7 +34,7 @@ const getOverview = ({ store, process }: Services): Route =>
         slug: each.slug,
         ...trafficOf(each),
       })),
-      attention,
+      attention: { ...attention, dryGames: dry },
       failingWebhooks,
       process: { id: PROCESS_ID, ...counted },
     };

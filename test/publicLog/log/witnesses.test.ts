@@ -291,9 +291,15 @@ async function logShow(): Promise<string> {
   await once(child, 'close');
   return said;
 }
+const overview = async (service: LoggedService) =>
+  (
+    await service.operator<{ attention: { missingWitnesses: string[]; dryGames: number } }>(
+      'GET',
+      '/overview',
+    )
+  ).body.attention;
 const attention = async (service: LoggedService): Promise<string[]> =>
-  (await service.operator<{ attention: { missingWitnesses: string[] } }>('GET', '/overview')).body.attention
-    .missingWitnesses;
+  (await overview(service)).missingWitnesses;
 
 describe('a witness that was never reached', () => {
   test('shows operators which witness the quorum lacks, and spindle log show says that this witness has never cosigned', async () => {
@@ -301,12 +307,18 @@ describe('a witness that was never reached', () => {
     await two.close();
     const service = await start([one.port, two.port], 'group g all w0 w1\nquorum g');
     await until(async () => (await attention(service)).join() === 'w1', 'it is named');
+    // The blocks of a new game are not published, so the game has nothing to deal.
+    const { partnerId, key } = await service.newPartner();
+    const sheetId = await service.api.addSheet(key, parSheet('classic-3-reel'));
+    await service.api.addGame(key, sheetId, `waiting-${partnerId}`);
+    expect((await overview(service)).dryGames).toBe(1);
     const said = await logShow();
     expect(said).toMatch(/^witness {4}witness\.example\/w1\S+: cosigned \d+ s ago$/m);
     expect(said).toMatch(/^witness {4}witness\.example\/w2\S+: has never cosigned, configured \d+ s ago$/m);
 
     await witness(1, two.port);
     await until(async () => (await attention(service)).length === 0, 'the quorum is there');
+    await until(async () => (await overview(service)).dryGames === 0, 'the game has outcomes');
     expect(await logShow()).not.toContain('never');
   });
 
