@@ -22,7 +22,7 @@ import {
 } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { promisify } from 'node:util';
-import { build as bundle } from 'esbuild';
+import { build as bundle, transform } from 'esbuild';
 
 const run = promisify(execFile);
 /** Fingerprints of the files of each step after its last successful run. */
@@ -75,6 +75,24 @@ async function openApi(name) {
 }
 
 const CLIENT = join('clients', 'typescript');
+const COMPILED_CLIENT = join('dist', 'client');
+
+/**
+ * Writes the compiled client a second time, as CommonJS for `require`. The copy has its own folder, whose
+ * package.json makes Node.js and TypeScript read the `.js` and `.d.ts` files in it as CommonJS.
+ */
+async function writeClientForRequire() {
+  const folder = join(COMPILED_CLIENT, 'cjs');
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, 'package.json'), '{ "type": "commonjs" }\n');
+  for (const file of readdirSync(COMPILED_CLIENT).filter((name) => /\.(js|d\.ts)$/.test(name))) {
+    const text = readFileSync(join(COMPILED_CLIENT, file), 'utf8');
+    const isCode = file.endsWith('.js');
+    const options = { format: 'cjs', platform: 'node', target: 'es2022' };
+    writeFileSync(join(folder, file), isCode ? (await transform(text, options)).code : text);
+  }
+}
+
 /** Each step with the files that it reads and writes, the steps before it, and its work. */
 const STEPS = {
   typebox: {
@@ -123,17 +141,13 @@ const STEPS = {
   },
   client: {
     inputs: () => [...filesOf(join(CLIENT, 'src')), join(CLIENT, 'tsconfig.json')],
-    outputs: () => filesOf(join('dist', 'client')),
+    outputs: () => filesOf(COMPILED_CLIENT),
     after: ['types'],
-    work: () =>
-      node(
-        join('node_modules', 'typescript', 'bin', 'tsc'),
-        '-p',
-        CLIENT,
-        '--noCheck',
-        '--outDir',
-        'dist/client',
-      ),
+    work: async () => {
+      const tsc = join('node_modules', 'typescript', 'bin', 'tsc');
+      await node(tsc, '-p', CLIENT, '--noCheck', '--outDir', COMPILED_CLIENT);
+      await writeClientForRequire();
+    },
   },
   verifier: {
     inputs: () => [...filesOf('verifier'), join('tools', 'verifier.ts')],
@@ -150,7 +164,7 @@ const STEPS = {
   docs: {
     inputs: () => [
       ...['docs', 'tools', 'openapi', CLIENT, 'CHANGELOG.md', 'package.json'].flatMap(filesOf),
-      ...filesOf(join('dist', 'client')),
+      ...filesOf(COMPILED_CLIENT),
     ],
     outputs: () => filesOf(join('dist', 'docs')),
     after: ['compile', 'client', 'typebox'],

@@ -54,7 +54,7 @@ const NOT_RUN: readonly (readonly [page: string, language: string, count: number
     'clients/typescript/README.md',
     'sh',
     1,
-    'the package is installed from a file by test/docs/examples.test.ts',
+    'the package is installed from a file by test/client/package.test.ts',
   ],
   [
     'clients/typescript/README.md',

@@ -48,8 +48,7 @@ function contentOf(manifest: Manifest): Map<string, string> {
     ['LICENSE', read(SOURCE, 'LICENSE')],
     ['PROVENANCE.md', provenanceOf(manifest)],
   ]);
-  for (const file of filesIn(COMPILED))
-    if (/\.(js|d\.ts)$/.test(file)) files.set(`dist/${file}`, read(COMPILED, file));
+  for (const file of filesIn(COMPILED)) files.set(`dist/${file}`, read(COMPILED, file));
   for (const each of BUNDLED) {
     const folder = join('node_modules', each);
     for (const file of filesIn(folder)) {

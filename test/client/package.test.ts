@@ -1,0 +1,129 @@
+/**
+ * Installs the client package from a running service as a partner would. TypeScript programs that use it are
+ * checked under each way in which TypeScript resolves modules, and then spin.
+ */
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { API_VERSION } from '../../src/api/contract/apis.js';
+import { freshStores } from '../setup/freshStores.js';
+import { ROOT } from '../support/root.js';
+import { startService } from '../support/service.js';
+import { parSheet } from '../support/sheets.js';
+import type { TestStores } from '../support/stores.js';
+
+const run = promisify(execFile);
+const PACKAGE = `spindle-client-${API_VERSION}.tgz`;
+const TSC = join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
+/** Older versions of Node.js can't load an ES module by `require`. This flag makes newer ones refuse it, too. */
+const WITHOUT_REQUIRE_OF_MODULES = '--no-experimental-require-module';
+
+let stores: TestStores;
+let service: Awaited<ReturnType<typeof startService>>;
+let folder: string;
+
+beforeAll(async () => {
+  stores = await freshStores();
+  service = await startService(stores, { CELLS: '1' });
+  folder = await mkdtemp(join(tmpdir(), 'spindle-package-'));
+  const answer = await fetch(`${service.base}/docs/client/${PACKAGE}`);
+  await writeFile(join(folder, PACKAGE), Buffer.from(await answer.arrayBuffer()));
+  await writeFile(join(folder, 'package.json'), '{"private":true}');
+  const env = { PATH: process.env.PATH, HOME: folder, npm_config_cache: join(folder, 'cache') };
+  const args = ['install', '--offline', '--no-audit', '--no-fund', `./${PACKAGE}`];
+  await run('npm', args, { cwd: folder, env });
+});
+afterAll(async () => {
+  await service.stop();
+  await stores.drop();
+  await rm(folder, { recursive: true });
+});
+
+/** Program of a partner. Its marked lines are errors, unless the types of the package were not found. */
+const PROGRAM = `import * as client from '@spindle/client';
+import { Spindle, SpindleError, type Spin } from '@spindle/client';
+import { verifyWebhook, WebhookVerificationError, type SpindleEvent } from '@spindle/client/webhooks';
+
+async function main(baseUrl: string, apiKey: string, gameId: number): Promise<void> {
+  const spindle = new Spindle({ baseUrl, apiKey });
+  const spin: Spin = await spindle.spin({ gameId, playerId: 'packed', wagerUsd: 0.25 });
+  // @ts-expect-error
+  spin.missing;
+  const games = await spindle.read((api) => api.GET('/games'));
+  // @ts-expect-error
+  games.missing;
+  const event: SpindleEvent | undefined = await verifyWebhook({ body: '', headers: {}, secret: '' }).catch(
+    (error: unknown) => {
+      if (error instanceof client.WebhookVerificationError) return undefined;
+      throw error;
+    },
+  );
+  // @ts-expect-error
+  event?.missing;
+  const refusal: unknown = await spindle.getSpin('missing').catch((error: unknown) => error);
+  const isRefused: boolean = refusal instanceof SpindleError;
+  const isSameClass: boolean = client.WebhookVerificationError === WebhookVerificationError;
+  console.log(typeof spin.outcome.payoutUsd, event, isRefused, isSameClass);
+}
+const [baseUrl, apiKey, gameId] = process.argv.slice(2);
+void main(baseUrl!, apiKey!, Number(gameId));
+`;
+
+/** Compiles a program in the folder of the partner, and returns the errors of the compiler. */
+async function errorsOf(file: string, module: string, moduleResolution: string): Promise<string> {
+  const types = ['--types', 'node', '--typeRoots', join(ROOT, 'node_modules', '@types')];
+  const options = ['--strict', '--target', 'es2022', '--ignoreDeprecations', '6.0', ...types];
+  const modules = ['--module', module, '--moduleResolution', moduleResolution];
+  const compiled = run(process.execPath, [TSC, ...options, ...modules, file], { cwd: folder });
+  return compiled.then(
+    () => '',
+    ({ stdout, stderr }) => `${stdout}${stderr}`,
+  );
+}
+
+test('the client package is served with its checksum and contains its documents', async () => {
+  const sums = await (await fetch(`${service.base}/docs/client/SHA256SUMS`)).text();
+  const answer = await fetch(`${service.base}/docs/client/${PACKAGE}`);
+  const bytes = Buffer.from(await answer.arrayBuffer());
+  expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'application/gzip']);
+  expect(sums).toBe(`${createHash('sha256').update(bytes).digest('hex')}  ${PACKAGE}\n`);
+
+  const inside = join(folder, 'node_modules', '@spindle', 'client');
+  for (const page of ['README.md', 'API_CHANGELOG.md', 'PROVENANCE.md']) {
+    const text = readFileSync(join(inside, page), 'utf8');
+    for (const [, to] of text.matchAll(/\]\((?!https?:|#)([^)#]+)/g)) readFileSync(join(inside, to!));
+  }
+  expect(readFileSync(join(inside, 'LICENSE'), 'utf8')).toContain('Apache License');
+  expect(JSON.parse(readFileSync(join(inside, 'package.json'), 'utf8')).private).toBeUndefined();
+});
+
+test.each([
+  ['node10', 'commonjs', 'node10.cts', 'require'],
+  ['node16', 'node16', 'node16.cts', 'require'],
+  ['node16', 'node16', 'node16.mts', 'import'],
+  ['nodenext', 'nodenext', 'nodenext.cts', 'require'],
+  ['nodenext', 'nodenext', 'nodenext.mts', 'import'],
+  ['bundler', 'esnext', 'bundler.mts', 'import'],
+])(
+  'a program compiles with moduleResolution %s and module %s (%s) and spins by %s',
+  async (moduleResolution, module, file, call) => {
+    await writeFile(join(folder, file), PROGRAM);
+    expect(await errorsOf(file, module, moduleResolution)).toBe('');
+
+    const compiled = join(folder, file.replace(/ts$/, 'js'));
+    expect(readFileSync(compiled, 'utf8')).toMatch(call === 'require' ? /\brequire\(/ : /^import /m);
+    const { key } = await service.newPartner();
+    const gameId = await service.newGame(key, parSheet('classic-3-reel'));
+    const { allowedNodeEnvironmentFlags: flags } = process;
+    const args = [...(flags.has(WITHOUT_REQUIRE_OF_MODULES) ? [WITHOUT_REQUIRE_OF_MODULES] : []), compiled];
+    const { stdout } = await run(process.execPath, [...args, service.base, key, String(gameId)], {
+      cwd: folder,
+    });
+    expect(stdout).toBe('number undefined true true\n');
+  },
+);
