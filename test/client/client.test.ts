@@ -212,6 +212,22 @@ test('the client verifies a real webhook delivery, and finds its event in the fe
   expect(feed).toContain(event.id);
 });
 
+test('a test of a webhook returns the ids under which its event is delivered and listed', async () => {
+  const receiver = await startReceiver();
+  onTestFinished(() => receiver.close());
+  const { key } = await service.newPartner();
+  const { webhooks } = new Spindle({ baseUrl: service.base, apiKey: key });
+  const { id, secret } = await webhooks.register({ url: receiver.url(), events: ['spin.large_win'] });
+  const { eventId, deliveryId } = await webhooks.test(id, 'spin.large_win');
+  await until(() => receiver.received.length > 0, 'the test event arrives');
+  const { bytes, headers } = receiver.received[0]!;
+  expect((await verifyWebhook({ body: bytes, headers, secret })).id).toBe(eventId);
+  const listed: string[] = [];
+  for await (const delivery of webhooks.deliveries(id)) listed.push(delivery.id);
+  expect(listed).toEqual([deliveryId]);
+  expect(await webhooks.resend(id, deliveryId)).toEqual({ resent: 1 });
+});
+
 test('the program of the quick start receives a verified webhook exactly as printed', async () => {
   const page = readFileSync(join(ROOT, 'docs', 'quick-start.md'), 'utf8');
   const port = String(await freePort());

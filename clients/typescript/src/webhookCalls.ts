@@ -38,16 +38,20 @@ export class Webhooks {
     return this.#calls.write((api) => api.POST('/webhooks/{id}/rotate-secret', { params }));
   }
 
-  /** Sends a test delivery with example data and `test: true`. */
-  async test(id: number, event: Schemas['TestBody']['event']): Promise<void> {
+  /**
+   * Sends a test delivery with example data and `test: true`.
+   *
+   * @returns the id of the event, which the delivery carries, and the id of the delivery in `deliveries`
+   */
+  test(id: number, event: Schemas['TestBody']['event']): Promise<Schemas['TestSent']> {
     const params = { path: { id } };
-    await this.#calls.write((api) => api.POST('/webhooks/{id}/test', { params, body: { event } }));
+    return this.#calls.write((api) => api.POST('/webhooks/{id}/test', { params, body: { event } }));
   }
 
-  /** Requests that the service sends a webhook delivery again. */
-  async resend(id: number, deliveryId: string): Promise<void> {
+  /** Requests that the service sends a webhook delivery again. Returns the number of deliveries: 1. */
+  resend(id: number, deliveryId: string): Promise<Schemas['Resent']> {
     const params = { path: { id, deliveryId } };
-    await this.#calls.write((api) => api.POST('/webhooks/{id}/deliveries/{deliveryId}/resend', { params }));
+    return this.#calls.write((api) => api.POST('/webhooks/{id}/deliveries/{deliveryId}/resend', { params }));
   }
 
   /** Iterates over the deliveries of a webhook, newest first. */
