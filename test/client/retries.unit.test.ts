@@ -14,8 +14,11 @@ import {
 const SPIN = { gameId: 1, playerId: 'alice', wagerUsd: 0.25 };
 const CODES = Object.entries(ERROR_CATALOG);
 
-/** One scripted answer. `cut` means that the connection ends without an answer. */
-type Scripted = { status: number; body: unknown; headers?: Record<string, string> } | 'cut';
+/**
+ * One scripted answer. `cut` means that the connection ends without an answer, `none` that it stays open
+ * without one.
+ */
+type Scripted = { status: number; body: unknown; headers?: Record<string, string> } | 'cut' | 'none';
 
 const refusal = (code: string, retryAfter?: number): Scripted => ({
   status: ERROR_CATALOG[code as keyof typeof ERROR_CATALOG].status,
@@ -25,7 +28,7 @@ const refusal = (code: string, retryAfter?: number): Scripted => ({
 const success: Scripted = { status: 200, body: { spinId: 's' } };
 
 /** Creates a client whose requests get the scripted answers in turn. The last answer repeats. */
-function scripted(answers: readonly Scripted[], options: { deadlineMs?: number } = {}) {
+function scripted(answers: readonly Scripted[], options: { deadlineMs?: number; timeoutMs?: number } = {}) {
   const sent: { requestId?: string; atMs: number }[] = [];
   let made = 0;
   const client = new Spindle({
@@ -33,10 +36,16 @@ function scripted(answers: readonly Scripted[], options: { deadlineMs?: number }
     apiKey: 'ks_key',
     ...options,
     newRequestId: () => `id-${++made}`,
-    async fetch(request) {
+    async fetch(request, { signal }) {
       const text = await request.text();
       sent.push({ ...(text === '' ? {} : JSON.parse(text)), atMs: performance.now() });
       const answer = answers[Math.min(sent.length, answers.length) - 1]!;
+      if (answer === 'none') {
+        return new Promise((_, reject) => {
+          if (signal.aborted) reject(signal.reason);
+          signal.addEventListener('abort', () => reject(signal.reason));
+        });
+      }
       if (answer === 'cut') throw new TypeError('fetch failed', { cause: new Error('ECONNRESET') });
       const body = typeof answer.body === 'string' ? answer.body : JSON.stringify(answer.body);
       return new Response(body, {
@@ -135,6 +144,68 @@ describe('retries of a spin by the client', () => {
   });
 });
 
+/** Calls of each kind that the client repeats. */
+const CALLS: readonly (readonly [name: string, call: (client: Spindle) => Promise<unknown>])[] = [
+  ['a spin', (client) => client.spin(SPIN)],
+  ['a read', (client) => client.version()],
+  ['a write', (client) => client.registerGame({ parSheetId: 1, displayName: 'G', configName: 'G' })],
+  ['a deal', (client) => client.blackjack.deal(SPIN)],
+  ['an action', (client) => client.blackjack.act({ roundId: 'r', lastActionSeq: 0 }, 'stand')],
+  ['a read of a round', (client) => client.blackjack.get('r')],
+];
+/** Length of a window of the rate limit, and so the longest `Retry-After`. */
+const WINDOW_SECONDS = 60;
+
+describe('the deadline of a call by the client', () => {
+  // The clock of these tests is simulated, so the times are exact.
+  const lasted = async (call: Promise<unknown>): Promise<number> => {
+    const startMs = performance.now();
+    const endMs = call.then(
+      () => Number.NaN,
+      () => performance.now(),
+    );
+    await vi.runAllTimersAsync();
+    return (await endMs) - startMs;
+  };
+
+  test.each(CALLS)('an attempt without an answer ends at the deadline: %s', async (_name, call) => {
+    const { client, sent } = scripted(['none'], { deadlineMs: 8000 });
+    expect(await lasted(call(client))).toBeLessThanOrEqual(8000);
+    expect(sent).toHaveLength(1);
+  });
+
+  test.each(CALLS.filter(([name]) => name !== 'a write'))(
+    'all attempts without an answer end at the deadline: %s',
+    async (_name, call) => {
+      const { client, sent } = scripted(['none'], { deadlineMs: 8000, timeoutMs: 3000 });
+      expect(await lasted(call(client))).toBeLessThanOrEqual(8000);
+      expect(sent).toHaveLength(3);
+    },
+  );
+
+  test.each(CALLS)(
+    'the client does not wait for a window that begins after the deadline: %s',
+    async (_name, call) => {
+      const { client, sent } = scripted([refusal('KS-4291', 9), success], { deadlineMs: 8000 });
+      expect(await lasted(call(client))).toBeLessThanOrEqual(8000);
+      expect(sent).toHaveLength(1);
+    },
+  );
+
+  test('a refused spin is reported as refused if its repetition would have no time for an answer', async () => {
+    // The wait of 1,050 to 1,100 ms leaves at most 100 ms for a second attempt.
+    const { client, sent } = scripted([refusal('KS-5012', 1), 'none'], { deadlineMs: 1150 });
+    expect(await outcome(client.spin(SPIN))).toMatchObject({ name: 'SpindleError', code: 'KS-5012' });
+    expect(sent).toHaveLength(1);
+  });
+
+  test.each([Number.NaN, -1, Number.POSITIVE_INFINITY, 2 ** 31])('%d is not a valid time', (time) => {
+    for (const name of ['deadlineMs', 'timeoutMs']) {
+      expect(() => scripted([], { [name]: time })).toThrow(`${name} must be from 0`);
+    }
+  });
+});
+
 describe('retries of other calls by the client', () => {
   test('the client retries reads, but a write only if the rate limit refused it', async () => {
     const read = scripted(['cut', refusal('KS-5002', 2), { status: 200, body: { games: [] } }]);
@@ -146,6 +217,13 @@ describe('retries of other calls by the client', () => {
     const cut = scripted(['cut']);
     expect(await outcome(cut.client.registerGame(game))).toBeInstanceOf(NoAnswerError);
     expect(cut.sent).toHaveLength(1);
+  });
+
+  test.each(CALLS)('by default the client outlasts a window of the rate limit: %s', async (_name, call) => {
+    const { client, sent } = scripted([refusal('KS-4291', WINDOW_SECONDS), success]);
+    expect(await outcome(call(client))).not.toBeInstanceOf(Error);
+    expect(sent).toHaveLength(2);
+    expect(sent[1]!.atMs - sent[0]!.atMs).toBeGreaterThanOrEqual(WINDOW_SECONDS * 1000);
   });
 
   test('the client throws an error with the code, details and correlation id of the service', async () => {

@@ -22,6 +22,8 @@ export type PlaySchemas = playComponents['schemas'];
 const BASE = '/api/partner/v1';
 const PLAY_BASE = '/api/play/blackjack';
 const TIMEOUT_MS = 10_000;
+/** Longest time that a timer can wait, in ms: 24 days. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /** Function that sends a request: `fetch`, or a function with the same behavior. */
 export type Send = (request: Request, options: { signal: AbortSignal }) => Promise<Response>;
@@ -30,7 +32,7 @@ export interface ApiOptions {
   /** Address of the service: `https://…`, with or without `/api/partner/v1`. */
   readonly baseUrl: string;
   readonly apiKey: string;
-  /** Time in ms after which a request counts as unanswered. Default: 10,000. */
+  /** Time in ms after which an attempt counts as unanswered. Default: 10,000. */
   readonly timeoutMs?: number | undefined;
   /** Replacements for the global `fetch` and for the class `Request` that is passed to it. */
   readonly fetch?: Send | undefined;
@@ -40,7 +42,8 @@ export interface ApiOptions {
 /**
  * Creates the typed calls of the partner API.
  *
- * @throws TypeError if the address or the key is missing, or if the key contains invalid characters
+ * @throws TypeError if the address or the key is missing, if the key contains invalid characters, or if the
+ * timeout is not a time
  * @throws NoAnswerError from each call that gets no answer from the service in time
  */
 export const partnerApi = (options: ApiOptions): PartnerApi => createClient<paths>(settingsOf(options, BASE));
@@ -49,8 +52,29 @@ export const partnerApi = (options: ApiOptions): PartnerApi => createClient<path
 export const playApi = (options: ApiOptions): PlayApi =>
   createClient<PlayPaths>(settingsOf(options, PLAY_BASE));
 
+/** Creates the typed calls of an API for one attempt, which ends after `leftMs` ms or its own timeout. */
+export type ApiWithin<Api> = (leftMs: number) => Api;
+
+/** @param create {@link partnerApi} or {@link playApi} */
+export const apiWithin =
+  <Api>(create: (options: ApiOptions) => Api, options: ApiOptions): ApiWithin<Api> =>
+  (leftMs) =>
+    create({ ...options, timeoutMs: Math.min(leftMs, options.timeoutMs ?? TIMEOUT_MS) });
+
+/**
+ * Returns a time in ms that a caller has set.
+ *
+ * @throws TypeError if it is not a number from 0 to 2,147,483,647
+ */
+export function timeOf(name: string, ms: number): number {
+  if (!(ms >= 0 && ms <= LONGEST_TIMER_MS)) {
+    throw new TypeError(`${name} must be from 0 to ${LONGEST_TIMER_MS} ms`);
+  }
+  return ms;
+}
+
 function settingsOf(
-  { baseUrl, apiKey, timeoutMs, fetch: send, Request }: ApiOptions,
+  { baseUrl, apiKey, timeoutMs = TIMEOUT_MS, fetch: send, Request }: ApiOptions,
   base: string,
 ): ClientOptions {
   const address = addressOf(baseUrl);
@@ -60,7 +84,7 @@ function settingsOf(
     throw new TypeError('apiKey must be a key of a partner, without spaces or line breaks');
   }
   return {
-    ...transportOf(address, timeoutMs, send),
+    ...transportOf(address, timeOf('timeoutMs', timeoutMs), send),
     ...(Request === undefined ? {} : { Request }),
     baseUrl: address + base,
     headers: { 'X-API-Key': apiKey },
@@ -85,13 +109,14 @@ function addressOf(baseUrl: string): string {
  */
 export function transportOf(
   address: string,
-  timeoutMs: number = TIMEOUT_MS,
+  timeoutMs: number,
   send: Send = (request, options) => fetch(request, { ...options, redirect: 'error' }),
 ): Pick<ClientOptions, 'fetch'> {
   return {
     async fetch(request) {
-      const timeout = AbortSignal.timeout(timeoutMs);
-      const signal = request.signal ? AbortSignal.any([request.signal, timeout]) : timeout;
+      const timeout = new AbortController();
+      const timer = setTimeout(() => timeout.abort(), timeoutMs);
+      const signal = request.signal ? AbortSignal.any([request.signal, timeout.signal]) : timeout.signal;
       let response: Response;
       let text: string;
       try {
@@ -100,10 +125,12 @@ export function transportOf(
       } catch (error) {
         // If the caller aborted the request by its own signal, the reason of that signal is thrown.
         if (request.signal?.aborted) throw request.signal.reason;
-        const reason = timeout.aborted
+        const reason = timeout.signal.aborted
           ? `no response within ${timeoutMs / 1000} s`
           : messageOf(error as Error);
         throw new NoAnswerError(`The service at ${address} is not responding: ${reason}`, { cause: error });
+      } finally {
+        clearTimeout(timer);
       }
       const strange = strangeness(response, text);
       if (strange !== undefined) throw new NoAnswerError(`${address} answers with ${strange}`);

@@ -2,7 +2,16 @@
  * Blackjack rounds: deals that are idempotent by their requestId, actions that are idempotent by their `seq`,
  * and resuming of open rounds.
  */
-import { type Answered, type ApiOptions, bodyOf, type PlayApi, type PlaySchemas, playApi } from './api.js';
+import {
+  type Answered,
+  type ApiOptions,
+  type ApiWithin,
+  apiWithin,
+  bodyOf,
+  type PlayApi,
+  type PlaySchemas,
+  playApi,
+} from './api.js';
 import { byPage } from './pages.js';
 import { mayActAgain, mayReadAgain, repeated } from './retries.js';
 import { type NewDeal, type OnceServices, once, type Round, type SpinOptions } from './spins.js';
@@ -16,10 +25,12 @@ export interface RoundFilter {
 export class Blackjack {
   /** Typed calls of the play API. Each call is sent once and resolves with `data` or `error`. */
   readonly api: PlayApi;
+  readonly #within: ApiWithin<PlayApi>;
   readonly #services: OnceServices;
 
   constructor(options: ApiOptions, services: OnceServices) {
     this.api = playApi(options);
+    this.#within = apiWithin(playApi, options);
     this.#services = services;
   }
 
@@ -31,8 +42,8 @@ export class Blackjack {
    * @throws UnknownSpinError if the deal may have happened; call again with the error's requestId
    */
   async deal(deal: NewDeal, options: SpinOptions = {}): Promise<Round & { readonly requestId: string }> {
-    const send = (requestId: string, signal: AbortSignal | undefined) =>
-      bodyOf(this.api.POST('/deal', { body: { ...deal, requestId }, ...(signal && { signal }) }));
+    const send = (requestId: string, leftMs: number, signal: AbortSignal | undefined) =>
+      bodyOf(this.#within(leftMs).POST('/deal', { body: { ...deal, requestId }, signal: signal ?? null }));
     const { answer, requestId } = await once(this.#services, { requestId: deal.requestId, send }, options);
     return { ...(answer as Round), requestId };
   }
@@ -51,7 +62,8 @@ export class Blackjack {
     action: PlaySchemas['RoundActionName'],
   ): Promise<Round> {
     const body = { roundId, action, seq: lastActionSeq + 1 };
-    const send = (): Promise<Round> => bodyOf(this.api.POST('/action', { body })) as Promise<Round>;
+    const send = (leftMs: number): Promise<Round> =>
+      bodyOf(this.#within(leftMs).POST('/action', { body })) as Promise<Round>;
     return repeated(send, mayActAgain, this.#services.deadlineMs);
   }
 
@@ -92,6 +104,7 @@ export class Blackjack {
   }
 
   #read<Body>(call: (api: PlayApi) => Promise<Answered<Body>>): Promise<Body> {
-    return repeated(() => bodyOf(call(this.api)), mayReadAgain, this.#services.deadlineMs);
+    const send = (leftMs: number): Promise<Body> => bodyOf(call(this.#within(leftMs)));
+    return repeated(send, mayReadAgain, this.#services.deadlineMs);
   }
 }

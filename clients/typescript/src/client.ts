@@ -2,18 +2,31 @@
  * The client for a partner's back end: idempotent spins, reads with retries, lists as iterators and typed
  * errors.
  */
-import { type Answered, type ApiOptions, bodyOf, type PartnerApi, partnerApi, type Schemas } from './api.js';
+import {
+  type Answered,
+  type ApiOptions,
+  type ApiWithin,
+  apiWithin,
+  bodyOf,
+  type PartnerApi,
+  partnerApi,
+  type Schemas,
+  timeOf,
+} from './api.js';
 import { Blackjack } from './blackjack.js';
 import { Communal } from './communal.js';
 import { byCursor, byPage } from './pages.js';
 import { namedPlayer } from './playerNames.js';
 import { Proofs } from './proofs.js';
 import { mayReadAgain, mayWriteAgain, repeated } from './retries.js';
-import { type NewSpin, once, type Spin, type SpinOptions } from './spins.js';
+import { type NewSpin, type OnceServices, once, type Spin, type SpinOptions } from './spins.js';
 import { Webhooks } from './webhookCalls.js';
 
 export interface SpindleOptions extends ApiOptions {
-  /** Maximum time for all attempts at a call and the waits between them, in ms. Default: 60,000. */
+  /**
+   * Maximum time for all attempts at a call and the waits between them, in ms. Default: 90,000, so that a
+   * call outlasts a window of the rate limit, which is a minute. An iterator has this time for each page.
+   */
   readonly deadlineMs?: number;
   /** Creates the requestId of a spin that has none. Default: `crypto.randomUUID`. */
   readonly newRequestId?: () => string;
@@ -29,7 +42,7 @@ export interface SpinRange {
   readonly cursor?: string;
 }
 
-const DEADLINE_MS = 60_000;
+const DEADLINE_MS = 90_000;
 
 export class Spindle {
   /**
@@ -44,16 +57,18 @@ export class Spindle {
   /** Proofs that outcomes were fixed in the public log before they were dealt. */
   readonly proofs: Proofs;
   readonly webhooks: Webhooks;
-  readonly #deadlineMs: number;
-  readonly #newRequestId: () => string;
+  readonly #within: ApiWithin<PartnerApi>;
+  readonly #services: OnceServices;
 
-  /** @throws TypeError if the address or the key is missing */
+  /** @throws TypeError if the address or the key is missing, or if an option is not valid */
   constructor(options: SpindleOptions) {
     this.api = partnerApi(options);
-    this.#deadlineMs = options.deadlineMs ?? DEADLINE_MS;
-    this.#newRequestId = options.newRequestId ?? (() => crypto.randomUUID());
-    const services = { deadlineMs: this.#deadlineMs, newRequestId: this.#newRequestId };
-    this.blackjack = new Blackjack(options, services);
+    this.#within = apiWithin(partnerApi, options);
+    this.#services = {
+      deadlineMs: timeOf('deadlineMs', options.deadlineMs ?? DEADLINE_MS),
+      newRequestId: options.newRequestId ?? (() => crypto.randomUUID()),
+    };
+    this.blackjack = new Blackjack(options, this.#services);
     this.communal = new Communal(this);
     this.proofs = new Proofs(this);
     this.webhooks = new Webhooks(this);
@@ -68,10 +83,9 @@ export class Spindle {
    * @throws UnknownSpinError if the spin may have happened; call again with the error's requestId
    */
   async spin(spin: NewSpin, options: SpinOptions = {}): Promise<Spin> {
-    const services = { deadlineMs: this.#deadlineMs, newRequestId: this.#newRequestId };
-    const send = (requestId: string, signal: AbortSignal | undefined) =>
-      bodyOf(this.api.POST('/spin', { body: { ...spin, requestId }, ...(signal && { signal }) }));
-    const { answer, requestId } = await once(services, { requestId: spin.requestId, send }, options);
+    const send = (requestId: string, leftMs: number, signal: AbortSignal | undefined) =>
+      bodyOf(this.#within(leftMs).POST('/spin', { body: { ...spin, requestId }, signal: signal ?? null }));
+    const { answer, requestId } = await once(this.#services, { requestId: spin.requestId, send }, options);
     return { ...(answer as Schemas['SpinResponse']), requestId };
   }
 
@@ -262,11 +276,18 @@ export class Spindle {
    * deadline.
    */
   read<Body>(call: (api: PartnerApi) => Promise<Answered<Body>>): Promise<Body> {
-    return repeated(() => bodyOf(call(this.api)), mayReadAgain, this.#deadlineMs);
+    return this.#repeated(call, mayReadAgain);
   }
 
   /** Sends any other write. It is repeated only if the rate limit refused it. */
   write<Body>(call: (api: PartnerApi) => Promise<Answered<Body>>): Promise<Body> {
-    return repeated(() => bodyOf(call(this.api)), mayWriteAgain, this.#deadlineMs);
+    return this.#repeated(call, mayWriteAgain);
+  }
+
+  #repeated<Body>(
+    call: (api: PartnerApi) => Promise<Answered<Body>>,
+    mayRepeat: (error: unknown) => boolean,
+  ): Promise<Body> {
+    return repeated((leftMs) => bodyOf(call(this.#within(leftMs))), mayRepeat, this.#services.deadlineMs);
   }
 }

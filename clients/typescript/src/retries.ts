@@ -1,8 +1,16 @@
-/** Decides whether a call is repeated, and how long to wait before the next attempt. */
+/**
+ * Decides whether a call is repeated, how long to wait before the next attempt, and when no time is left for
+ * one.
+ */
 import { NoAnswerError, SpindleError } from './errors.js';
 
 const FIRST_WAIT_MS = 100;
 const LONGEST_WAIT_MS = 5_000;
+/**
+ * Time that a repetition must have, in ms. A repetition that is cut off would replace a known error by an
+ * unknown result.
+ */
+const SHORTEST_REPETITION_MS = 200;
 
 /**
  * Returns whether a spin may be repeated with the same requestId. If not, the same request would fail again.
@@ -50,7 +58,7 @@ export function waitMs(attempt: number, error: unknown): number {
  *
  * @throws the reason of the signal when it is aborted
  */
-export function pause(ms: number, signal?: AbortSignal): Promise<void> {
+function pause(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     signal?.throwIfAborted();
     const onAbort = (): void => {
@@ -65,26 +73,53 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
+/** The time limit of a call. All attempts at the call and the waits between them end within it. */
+export class Deadline {
+  readonly #endMs: number;
+
+  /** @param ms time from now, in ms */
+  constructor(ms: number) {
+    this.#endMs = performance.now() + ms;
+  }
+
+  /** Returns the time that is left for an attempt, in ms: at least 0. */
+  leftMs(): number {
+    return Math.max(0, Math.floor(this.#endMs - performance.now()));
+  }
+
+  /**
+   * Waits before the next attempt, if an attempt after the wait still fits into the limit.
+   *
+   * @param ms time to wait
+   * @returns whether the next attempt may be made; false at once if the wait is too long
+   * @throws the reason of the signal when it is aborted
+   */
+  async allows(ms: number, signal?: AbortSignal): Promise<boolean> {
+    const fits = (afterMs: number): boolean => this.leftMs() >= afterMs + SHORTEST_REPETITION_MS;
+    if (!fits(ms)) return false;
+    await pause(ms, signal);
+    return fits(0);
+  }
+}
+
 /**
- * Repeats a call until it succeeds, fails with an error that may not be repeated, or would exceed the
- * deadline.
+ * Repeats a call until it succeeds, fails with an error that may not be repeated, or has no time left.
  *
+ * @param call makes one attempt, which must end within the given ms
  * @param deadlineMs maximum time for all attempts and waits, in ms
  * @throws the error of the last attempt
  */
 export async function repeated<Result>(
-  call: () => Promise<Result>,
+  call: (leftMs: number) => Promise<Result>,
   mayRepeat: (error: unknown) => boolean,
   deadlineMs: number,
 ): Promise<Result> {
-  const deadline = performance.now() + deadlineMs;
+  const deadline = new Deadline(deadlineMs);
   for (let attempt = 1; ; attempt++) {
     try {
-      return await call();
+      return await call(deadline.leftMs());
     } catch (error) {
-      const wait = waitMs(attempt, error);
-      if (!mayRepeat(error) || performance.now() + wait > deadline) throw error;
-      await pause(wait);
+      if (!mayRepeat(error) || !(await deadline.allows(waitMs(attempt, error)))) throw error;
     }
   }
 }

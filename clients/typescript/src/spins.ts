@@ -10,7 +10,7 @@
  */
 import type { PlaySchemas, Schemas } from './api.js';
 import { UnknownSpinError } from './errors.js';
-import { leavesInDoubt, maySpinAgain, pause, waitMs } from './retries.js';
+import { Deadline, leavesInDoubt, maySpinAgain, waitMs } from './retries.js';
 
 export type NewSpin = Schemas['SpinBody'];
 /** The answer to a spin with its requestId, which was given by the caller or created by the client. */
@@ -45,7 +45,8 @@ export interface OnceServices {
 export interface Once<Answer> {
   /** The caller's requestId. Undefined: the client creates a requestId. */
   readonly requestId: string | undefined;
-  send(requestId: string, signal: AbortSignal | undefined): Promise<Answer>;
+  /** Makes one attempt, which must end within `leftMs` ms. */
+  send(requestId: string, leftMs: number, signal: AbortSignal | undefined): Promise<Answer>;
 }
 
 /**
@@ -61,7 +62,7 @@ export async function once<Answer>(
   { requestId: given, send }: Once<Answer>,
   { onAttempt, signal }: SpinOptions,
 ): Promise<{ answer: Answer; requestId: string }> {
-  const deadline = performance.now() + deadlineMs;
+  const deadline = new Deadline(deadlineMs);
   const requestId = given ?? newRequestId();
   // True if an earlier attempt with this requestId may have happened or may still be running.
   let isInDoubt = false;
@@ -69,18 +70,14 @@ export async function once<Answer>(
   for (let attempt = 1; ; attempt++) {
     await onAttempt?.({ requestId, attempt, after });
     try {
-      return { answer: await send(requestId, signal), requestId };
+      return { answer: await send(requestId, deadline.leftMs(), signal), requestId };
     } catch (error) {
       after = error;
     }
     isInDoubt ||= leavesInDoubt(after) || signal?.aborted === true;
     const failure = (): unknown => (isInDoubt ? new UnknownSpinError(requestId, after) : after);
-    const wait = waitMs(attempt, after);
-    if (!maySpinAgain(after) || performance.now() + wait > deadline) throw failure();
-    try {
-      await pause(wait, signal);
-    } catch {
-      throw failure();
-    }
+    if (!maySpinAgain(after)) throw failure();
+    const mayRepeat = await deadline.allows(waitMs(attempt, after), signal).catch(() => false);
+    if (!mayRepeat) throw failure();
   }
 }
