@@ -206,6 +206,47 @@ describe('the deadline of a call by the client', () => {
   });
 });
 
+describe('errors of the client', () => {
+  test('the text and the JSON of a refusal have its code', async () => {
+    const details = [{ path: '/wagerUsd', message: 'must be 0.25' }];
+    const body = { status: 'error', errorCode: 'KS-4103', message: 'The wager is wrong', details };
+    const { client } = scripted([{ status: 400, body, headers: { 'X-Request-Id': 'req-1' } }]);
+    const error = await outcome(client.spin(SPIN));
+    expect(String(error)).toBe('SpindleError: KS-4103 The wager is wrong');
+    expect(JSON.parse(JSON.stringify(error))).toEqual({
+      name: 'SpindleError',
+      message: 'The wager is wrong',
+      code: 'KS-4103',
+      status: 400,
+      retry: 'never',
+      details,
+      requestId: 'req-1',
+    });
+  });
+
+  test('the JSON of an unknown result has the requestId of the spin and the last error', async () => {
+    const { client } = scripted(['cut'], { deadlineMs: 1000 });
+    expect(JSON.parse(JSON.stringify(await outcome(client.spin(SPIN))))).toEqual({
+      name: 'UnknownSpinError',
+      message: expect.stringContaining('id-1'),
+      requestId: 'id-1',
+      cause: { name: 'NoAnswerError', message: expect.stringContaining('ECONNRESET') },
+    });
+  });
+
+  test('the JSON of an error leaves out a circular error of a replaced fetch', async () => {
+    const circular: Error & { self?: unknown } = new Error('closed');
+    circular.self = circular;
+    const fetch = () => Promise.reject(circular);
+    const client = new Spindle({ baseUrl: 'http://service', apiKey: 'ks_key', deadlineMs: 1000, fetch });
+    const error = await outcome(client.version());
+    expect(JSON.parse(JSON.stringify(error))).toEqual({
+      name: 'NoAnswerError',
+      message: 'The service at http://service is not responding: closed',
+    });
+  });
+});
+
 describe('retries of other calls by the client', () => {
   test('the client retries reads, but a write only if the rate limit refused it', async () => {
     const read = scripted(['cut', refusal('KS-5002', 2), { status: 200, body: { games: [] } }]);

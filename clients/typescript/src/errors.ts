@@ -22,8 +22,17 @@ export interface Refusal {
   readonly retryAfterSeconds?: number | undefined;
 }
 
+/** An error whose JSON has its message, which the JSON of other errors leaves out. */
+abstract class ClientError extends Error {
+  /** Returns the members for `JSON.stringify`, without an error of `fetch`, because it may be circular. */
+  toJSON(): object {
+    const cause = this.cause instanceof ClientError ? this.cause : undefined;
+    return { ...this, message: this.message, cause };
+  }
+}
+
 /** The service answered with an error of its catalog. */
-export class SpindleError extends Error {
+export class SpindleError extends ClientError {
   override readonly name = 'SpindleError';
   /**
    * Error code such as `KS-4103`. A newer service may send codes that this version of the client does not
@@ -52,10 +61,15 @@ export class SpindleError extends Error {
     this.requestId = refusal.requestId;
     this.retryAfterSeconds = refusal.retryAfterSeconds;
   }
+
+  /** Returns one line with the code: `SpindleError: KS-4203 The outcome queue …`. */
+  override toString(): string {
+    return `${this.name}: ${this.code} ${this.message}`;
+  }
 }
 
 /** The service did not answer, or not in time. Whether the request changed anything is unknown. */
-export class NoAnswerError extends Error {
+export class NoAnswerError extends ClientError {
   override readonly name = 'NoAnswerError';
 }
 
@@ -63,7 +77,7 @@ export class NoAnswerError extends Error {
  * The result of a spin is unknown: it may have happened. Call `spin` again with this `requestId` to get the
  * result.
  */
-export class UnknownSpinError extends Error {
+export class UnknownSpinError extends ClientError {
   override readonly name = 'UnknownSpinError';
   readonly requestId: string;
 
