@@ -1,6 +1,7 @@
 /**
  * Installs the client package from a running service as a partner would. TypeScript programs that use it are
- * checked under each way in which TypeScript resolves modules, and then spin.
+ * checked under each way in which TypeScript resolves modules, and then spin. The samples and options of the
+ * client's page are checked against the installed types.
  */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -12,6 +13,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { API_VERSION } from '../../src/api/contract/apis.js';
 import { freshStores } from '../setup/freshStores.js';
+import { docCode } from '../support/docBlocks.js';
 import { ROOT } from '../support/root.js';
 import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
@@ -20,7 +22,7 @@ import type { TestStores } from '../support/stores.js';
 const run = promisify(execFile);
 const PACKAGE = `spindle-client-${API_VERSION}.tgz`;
 const TSC = join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
-/** Older versions of Node.js can't load an ES module by `require`. This flag makes newer ones refuse it, too. */
+/** Makes `require` refuse ES modules, as it does in Node.js before 20.19. */
 const WITHOUT_REQUIRE_OF_MODULES = '--no-experimental-require-module';
 
 let stores: TestStores;
@@ -127,3 +129,43 @@ test.each([
     expect(stdout).toBe('number undefined true true\n');
   },
 );
+
+const PAGE = 'clients/typescript/README.md';
+
+/** Declares what the samples of the page take from the program of the partner. */
+const SURROUNDINGS = `import type { IncomingMessage } from 'node:http';
+declare const journal: { write(requestId: string): Promise<void> };
+declare const queue: string[];
+declare const lastEventId: string | undefined;
+declare const request: IncomingMessage;
+declare const body: string;
+`;
+
+test("all samples of the client's page compile together as one strict program", async () => {
+  const samples = docCode(PAGE, 'ts');
+  expect(samples.length).toBeGreaterThan(0);
+  await writeFile(join(folder, 'samples.mts'), `${SURROUNDINGS}${samples.join('\n')}\n`);
+  expect(await errorsOf('samples.mts', 'nodenext', 'nodenext')).toBe('');
+});
+
+test("the client's page lists exactly the options that the types have", async () => {
+  const page = readFileSync(join(ROOT, PAGE), 'utf8');
+  const optionsOf = (table: string): string[] => {
+    const [, rows = ''] = page.split(`\n| ${table} |`);
+    const [lines = ''] = rows.split('\n\n');
+    return [...lines.matchAll(/^\| `(\w+)` \|/gm)].map(([, name]) => name!);
+  };
+  const checkOf = (table: string, type: string): string =>
+    `({ ${optionsOf(table)
+      .map((name) => `${name}: true`)
+      .join(', ')} }) satisfies Record<keyof ${type}, true>;`;
+  const program = `import type { SpindleOptions, SpinOptions } from '@spindle/client';
+import { verifyWebhook } from '@spindle/client/webhooks';
+type Delivery = Parameters<typeof verifyWebhook>[0];
+${checkOf('Option of `Spindle`', 'SpindleOptions')}
+${checkOf('Option of `spin` and `blackjack.deal`', 'SpinOptions')}
+${checkOf('Member of the argument of `verifyWebhook`', 'Delivery')}
+`;
+  await writeFile(join(folder, 'options.mts'), program);
+  expect(await errorsOf('options.mts', 'nodenext', 'nodenext')).toBe('');
+});

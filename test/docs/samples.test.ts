@@ -60,7 +60,7 @@ const NOT_RUN: readonly (readonly [page: string, language: string, count: number
     'clients/typescript/README.md',
     'ts',
     6,
-    'fragments without their surroundings; test/client makes these calls',
+    'fragments without their surroundings; test/client/package.test.ts compiles them, and test/client makes these calls',
   ],
   ['docs/blackjack.md', 'sh', 2, 'rounds of an example; test/engine/blackjack plays them'],
   ['docs/compliance.md', 'sh', 2, "pipes gigabytes into another program's tests"],
