@@ -157,6 +157,10 @@ export interface Fault {
   /** For KS-4222: the open round, and the number of the newest action in it. */
   readonly roundId?: string;
   readonly lastActionSeq?: number;
+  /** For KS-4223 and KS-4224: the actions that are legal now; empty if the round has ended. */
+  readonly legalActions?: readonly string[];
+  /** For KS-4223 and KS-4224: the `seq` of the round's next action; absent if the round has ended. */
+  readonly expectedSeq?: number;
   /** For KS-4219: the reason why there is no proof. */
   readonly reason?: 'FORCED' | 'BEFORE_LOG' | 'ARCHIVED';
 }

@@ -6,12 +6,19 @@ import { entryTimeMs } from '../../domain/entryId.js';
 import { ApiError, ERRORS, type ErrorEntry, invalid } from '../../domain/errors.js';
 import { jsonUsd } from '../../domain/exactJson.js';
 import type { Game, Partner } from '../../domain/game.js';
+import { legalActions } from '../../domain/games/blackjack.js';
 import { rulesHash } from '../../domain/games/blackjackRules.js';
-import { actionsOf, type RoundRecord, viewRound } from '../../domain/games/round.js';
+import { actionsOf, playRound, type RoundRecord, viewRound } from '../../domain/games/round.js';
 import { checkTable } from '../../domain/games/table.js';
 import type { BlackjackTable } from '../../domain/games/tableTerms.js';
 import { microsToUsdText } from '../../domain/money.js';
-import type { Acted, DealOrder, Dealt, KnownRound } from '../../engine/blackjack/roundPlay.js';
+import type {
+  Acted,
+  DealOrder,
+  Dealt,
+  KnownRound,
+  MisplacedAction,
+} from '../../engine/blackjack/roundPlay.js';
 import { gameOf } from '../games/routes.js';
 import { activePartnerOf, knownGame, ownGame } from '../server/found.js';
 import { learn, Replayed, type Route, route } from '../server/route.js';
@@ -144,9 +151,24 @@ function shown(
 
 // Act -------------------------------------------------------------------------------------------------------
 
+/** Returns the error for an action that does not fit the state of its round, with the legal actions. */
+function misplacedError(table: BlackjackTable, { misplaced, record, seed }: MisplacedAction): ApiError {
+  const isStale = misplaced === 'stale';
+  const entry = isStale ? ERRORS.actionStale : ERRORS.actionIllegal;
+  const path = isStale ? '/seq' : '/action';
+  if (record.status !== 'OPEN') {
+    const message = 'The round has ended. No action is legal';
+    return new ApiError(entry, { details: [{ path, message, legalActions: [] }] });
+  }
+  const legal = record.isToVoid ? [] : legalActions(playRound(table, seed, record.moves));
+  const expectedSeq = actionsOf(record).length + 1;
+  const message = isStale
+    ? `must be ${expectedSeq}, the number of the next action`
+    : `must be one of the legal actions: ${legal.join(', ')}`;
+  return new ApiError(entry, { details: [{ path, message, legalActions: legal, expectedSeq }] });
+}
+
 const ACT_REFUSALS: Readonly<Record<Extract<Acted, string>, ErrorEntry>> = {
-  stale: ERRORS.actionStale,
-  illegal: ERRORS.actionIllegal,
   insufficient: ERRORS.insufficientBalance,
   overflow: ERRORS.spinFailed,
   refused: ERRORS.unavailable,
@@ -158,6 +180,7 @@ async function act(services: Services, partner: Partner, { roundId, action, seq 
   const table = await tableOf(services, record.gameId);
   const acted = await services.blackjack.rounds.act(table, partner, record, action, seq);
   if (typeof acted === 'string') throw new ApiError(ACT_REFUSALS[acted]);
+  if ('misplaced' in acted) throw misplacedError(table, acted);
   return shown(services, table, acted, acted.entries);
 }
 
@@ -211,6 +234,11 @@ async function makeTable(services: Services, actor: string, id: string, body: Bl
   };
 }
 
+const roundEnded = (): ApiError =>
+  new ApiError(ERRORS.actionIllegal, {
+    details: [{ path: '', message: 'The round has already ended', legalActions: [] }],
+  });
+
 /** Ends an open round. The audit log entry is written first, so that no round is ended without its entry. */
 async function endRound(
   services: Services,
@@ -220,7 +248,7 @@ async function endRound(
   reason?: string,
 ): Promise<RoundRecord> {
   const record = await findRound(services, roundId);
-  if (record.status !== 'OPEN') throw new ApiError(ERRORS.actionIllegal);
+  if (record.status !== 'OPEN') throw roundEnded();
   const table = await tableOf(services, record.gameId);
   const partner = services.catalog.partner(record.partnerId);
   if (partner === undefined) throw new Error(`partner ${record.partnerId} is not in the catalog`);
@@ -231,12 +259,12 @@ async function endRound(
   };
   await services.store.auditLog.recordRound(actor, action, roundId, details);
   const ended = await services.blackjack.rounds.end(table, partner, record, how);
-  if (typeof ended !== 'string') return ended.record;
+  if (typeof ended !== 'string' && !('misplaced' in ended)) return ended.record;
   await services.store.auditLog.recordRound(actor, `${action}.refused`, roundId, {
     ...details,
-    refusal: ended,
+    refusal: typeof ended === 'string' ? ended : ended.misplaced,
   });
-  if (ended === 'illegal') throw new ApiError(ERRORS.actionIllegal);
+  if (typeof ended !== 'string') throw roundEnded();
   throw new ApiError(ended === 'unknown' ? ERRORS.spinInProgress : ERRORS.unavailable);
 }
 

@@ -14,6 +14,16 @@ export const ErrorDetail = Type.Object({
       description: `${ERRORS.roundOpen.code} only: number of the newest action of the open round, 0 before the first action`,
     }),
   ),
+  legalActions: Type.Optional(
+    Type.Array(Type.String(), {
+      description: `${ERRORS.actionIllegal.code} and ${ERRORS.actionStale.code} only: the actions that are legal now; empty if the round has ended`,
+    }),
+  ),
+  expectedSeq: Type.Optional(
+    Type.Integer({
+      description: `${ERRORS.actionIllegal.code} and ${ERRORS.actionStale.code} only: the \`seq\` of the next action; absent if the round has ended`,
+    }),
+  ),
 });
 
 export const ErrorResponse = Type.Object({

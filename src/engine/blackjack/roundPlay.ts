@@ -88,18 +88,25 @@ export type Dealt =
 
 /**
  * Result of an action:
- * - `stale`: `seq` is not the number of the round's next action
- * - `illegal`: the action is not allowed in this state
+ * - `misplaced`: the action does not fit the state of the round
  * - `insufficient`: the balance is too low
  * - otherwise the action was executed: the round as it was after its first `entries` ledger entries
  */
 export type Acted =
   | (KnownRound & { readonly entries: number; readonly isReplay: boolean })
-  | 'stale'
-  | 'illegal'
+  | MisplacedAction
   | 'insufficient'
   | 'overflow'
   | RoundFailure;
+
+/**
+ * An action that was not executed, and the round that it does not fit.
+ * - `stale`: `seq` is not the number of the round's next action
+ * - `illegal`: the action is not allowed in this state
+ */
+export interface MisplacedAction extends KnownRound {
+  readonly misplaced: 'stale' | 'illegal';
+}
 
 /** Maximum number of attempts if other steps of the round are written before the caller's step. */
 const TRIES = 8;
@@ -228,13 +235,13 @@ export class RoundPlay {
       const actions = actionsOf(known);
       if (seq === actions.length && actions.at(-1) === action)
         return { record: known, seed, entries: entriesOfSeq(seq), isReplay: true };
-      if (seq !== actions.length + 1) return 'stale';
-      if (known.status !== 'OPEN') return 'illegal';
+      if (seq !== actions.length + 1) return { misplaced: 'stale', record: known, seed };
+      if (known.status !== 'OPEN') return { misplaced: 'illegal', record: known, seed };
       // A restore of Postgres may have cut a round short. The worker of the cell soon voids such a round.
       // Redis also refuses callers that read the round before the restore.
       if (known.isToVoid) return 'refused';
       const step = stepOf(table, seed, known, action);
-      if (step === undefined) return 'illegal';
+      if (step === undefined) return { misplaced: 'illegal', record: known, seed };
       return this.#book(partner, partner.balanceMode === 'enforce', known, seed, step);
     });
   }
@@ -242,7 +249,7 @@ export class RoundPlay {
   /**
    * Ends a round: plays it out as at a timeout, or voids it and returns its stakes. A round that is marked to
    * be voided is always voided.
-   * @returns `illegal` if the round has already ended
+   * @returns a misplaced action, `illegal`, if the round has already ended
    */
   async end(
     table: BlackjackTable,
@@ -252,7 +259,7 @@ export class RoundPlay {
   ): Promise<Acted> {
     const seed = await this.#options.shoes.seedOf(record.gameId, record.shoeIndex);
     return this.#retried(record, async (known) => {
-      if (known.status !== 'OPEN') return 'illegal';
+      if (known.status !== 'OPEN') return { misplaced: 'illegal', record: known, seed };
       const step: Step =
         how === 'void' || known.isToVoid
           ? { move: 'void', stakeMicros: -sumOf(known.wagersMicros), payoutMicros: 0, isEnd: true }
