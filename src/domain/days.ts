@@ -2,6 +2,8 @@
 
 export const DAY_MS = 86_400_000;
 
+export const NO_DAY = 'must be a calendar day in the form YYYY-MM-DD, such as 2026-11-27';
+
 /** Returns whether the text is a valid calendar day, YYYY-MM-DD, from the year 1 on. */
 export function isDay(text: string): boolean {
   if (!/^\d{4}-\d{2}-\d{2}$/.test(text) || text < '0001') return false;

@@ -3,7 +3,7 @@
 /** Date and time in the syntax of RFC 3339, section 5.6. */
 const RFC_3339 = /^(\d{4}-\d{2}-(\d{2}))[Tt]([01]\d|2[0-3]):\d{2}:\d{2}(\.\d{1,9})?([Zz]|[+-]\d{2}:\d{2})$/;
 
-export const NO_TIME = 'must be an RFC 3339 time';
+export const NO_TIME = 'must be an RFC 3339 time, such as 2026-11-27T08:30:00Z';
 
 /** Parses an RFC 3339 time. Undefined if the text is not such a time. */
 export function rfc3339Time(text: string): Date | undefined {

@@ -3,6 +3,7 @@ import type { TSchema } from '#typebox';
 import type { Validator } from '#typebox/compile';
 import { Settings } from '#typebox/system';
 import type { Fault } from './errors.js';
+import { NO_TIME } from './rfc3339.js';
 
 /** Maximum number of faults of one body. Further faults are not searched for. */
 export const FAULTS_MAX = 100;
@@ -57,6 +58,8 @@ function messageOf(error: SchemaError, messages: Readonly<Record<string, string>
     }
     case 'type':
       return typeMessage(error.params.type);
+    case 'format':
+      return error.params.format === 'date-time' ? NO_TIME : error.message;
     case 'const':
       return `must be ${JSON.stringify(error.params.allowedValue)}`;
     default:

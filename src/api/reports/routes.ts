@@ -5,7 +5,7 @@
 
 import type { GameReportRow, GamesWanted, LiabilityRow, Sums } from '../../books/reports/reports.store.js';
 import { type CsvText, csvTexts } from '../../domain/csv.js';
-import { dayOf, isDay } from '../../domain/days.js';
+import { dayOf, isDay, NO_DAY } from '../../domain/days.js';
 import { ApiError, ERRORS, type Fault, invalid } from '../../domain/errors.js';
 import { ExactNumber, exactJson, jsonInteger, jsonUsd } from '../../domain/exactJson.js';
 import {
@@ -52,7 +52,7 @@ function daysOf(query: GamesQuery, today: string): Pick<GamesWanted, 'from' | 't
   if (from === undefined || to === undefined) throw new ApiError(ERRORS.fieldMissing, { details });
   const faults: Fault[] = Object.entries({ from, to })
     .filter(([, day]) => !isDay(day))
-    .map(([name]) => ({ path: `/${name}`, message: 'must be a calendar day, YYYY-MM-DD' }));
+    .map(([name]) => ({ path: `/${name}`, message: NO_DAY }));
   if (faults.length === 0 && to < from) faults.push({ path: '/to', message: 'must not be before `from`' });
   if (faults.length > 0) throw new ApiError(ERRORS.invalidDate, { details: faults });
   return { from, to, isToNow: false };
@@ -200,7 +200,12 @@ const owedOf = (rows: readonly LiabilityRow[]) => {
 async function liability({ store, process }: Services, date: string | undefined, by: string) {
   const nowMs = process.now();
   if (date !== undefined && (!isDay(date) || date > process.overDay())) {
-    const details = [{ path: '/date', message: 'must be a past UTC day, YYYY-MM-DD' }];
+    const details = [
+      {
+        path: '/date',
+        message: 'must be a UTC day that is over, in the form YYYY-MM-DD, such as 2026-11-26',
+      },
+    ];
     throw new ApiError(ERRORS.invalidDate, { details });
   }
   const rows = await store.reports.liability(date);

@@ -4,7 +4,7 @@
  */
 import type { PartnerJudgement, StoredReport } from '../../books/settlement/settlements.store.js';
 import { csvTexts } from '../../domain/csv.js';
-import { isDay } from '../../domain/days.js';
+import { isDay, NO_DAY } from '../../domain/days.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import { ExactNumber, jsonInteger } from '../../domain/exactJson.js';
 import { breakdownCsv, type ReportStatus } from '../../domain/settlement.js';
@@ -33,7 +33,9 @@ type JudgingRequest = Pick<
  * @throws ApiError (KS-4105) if the text is not a calendar day
  */
 function dateOf({ params: { date } }: { readonly params: { readonly date: string } }): string {
-  if (!isDay(date)) throw new ApiError(ERRORS.invalidDate);
+  if (!isDay(date)) {
+    throw new ApiError(ERRORS.invalidDate, { details: [{ path: '/date', message: NO_DAY }] });
+  }
   return date;
 }
 
