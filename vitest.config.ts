@@ -151,7 +151,7 @@ export default defineConfig({
           ...shared,
           ...onStores,
           name: 'node-http',
-          include: ['test/api/server/{wire,framing,incomingBodies,strangers,helpfulErrors}.test.ts'],
+          include: ['test/api/server/{wire,framing,heads,incomingBodies,strangers,helpfulErrors}.test.ts'],
           env: { HTTP_SERVER: 'node' },
         },
       },

@@ -3,7 +3,7 @@
  * failed authentications (§4).
  */
 import { hash } from 'node:crypto';
-import { ERRORS, type ErrorEntry } from '../../domain/errors.js';
+import { ERRORS, type ErrorEntry, type Fault } from '../../domain/errors.js';
 import type { ApiKey, Partner } from '../../domain/game.js';
 import type { Role } from '../../domain/operator.js';
 import { clientNetwork, type TrustedProxies } from '../../domain/trustedProxies.js';
@@ -34,6 +34,14 @@ export interface AccessServices extends OperatorServices {
 }
 
 const HASHES_MAX = 4096;
+
+/** Details of the error for a client that sends its key as a bearer token. */
+const WRONG_HEADER: readonly Fault[] = [
+  {
+    path: '',
+    message: 'The key was sent in the wrong header, Authorization. Send it in X-API-Key, without «Bearer»',
+  },
+];
 
 /** A key of a partner, and the error with which the key is refused, if any. */
 type Found = { keyId: number; partner: Partner; refused: ErrorEntry | undefined };
@@ -155,7 +163,10 @@ export class Access {
     client: string,
     { isOperators = false, message }: { isOperators?: boolean; message?: string | undefined } = {},
   ): void {
-    const options = message === undefined ? {} : { message };
+    const options = {
+      ...(message === undefined ? {} : { message }),
+      ...(entry === ERRORS.missingApiKey && exchange.head.hasBearer ? { details: WRONG_HEADER } : {}),
+    };
     exchange.refuseBody();
     // Only the use of a wrong key is reported to the operator. A client without a key, or with an expired
     // session, tried no wrong key.

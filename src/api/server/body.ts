@@ -10,6 +10,23 @@ import { type SchemaFaults, schemaFaults } from '../../domain/validation.js';
 
 export type JsonObject = Record<string, unknown>;
 
+/** Number of characters at which an error message truncates the text of a client. */
+const SHOWN_MAX = 64;
+export const shown = (text: string): string =>
+  text.length > SHOWN_MAX ? `${text.slice(0, SHOWN_MAX)}…` : text;
+
+/**
+ * Checks that a body has no content coding, such as gzip.
+ *
+ * @param contentEncoding value of Content-Encoding; empty if the header was not sent
+ * @throws ApiError (KS-4101) if it names a coding
+ */
+export function checkContentEncoding(contentEncoding: string): void {
+  if (contentEncoding === '' || contentEncoding.toLowerCase() === 'identity') return;
+  const message = `The Content-Encoding «${shown(contentEncoding)}» is not supported. Send the body without compression`;
+  throw invalid([{ path: '', message }]);
+}
+
 /**
  * Returns the text of a body.
  *

@@ -117,7 +117,6 @@ export const publicRoute = (
 ): ServerRoute => ({
   method: 'get',
   pattern,
-  answersHead: true,
   operation,
   bodyLimit: 0,
   handle: (exchange) => {

@@ -49,7 +49,7 @@ export interface RequestHead {
   readonly path: string;
   readonly query: string;
   /**
-   * Value of X-API-Key; empty if the header was not sent. The next seven members are also empty if their
+   * Value of X-API-Key; empty if the header was not sent. The next eight members are also empty if their
    * header was not sent.
    */
   readonly apiKey: string;
@@ -60,6 +60,9 @@ export interface RequestHead {
   readonly cookie: string;
   readonly csrfToken: string;
   readonly requestOrigin: string;
+  readonly contentEncoding: string;
+  /** True if the Authorization header has a bearer token. The token itself is not kept. */
+  readonly hasBearer: boolean;
   /**
    * Value of Idempotency-Key. Undefined if the header was not sent; empty if it contains non-ASCII
    * characters.

@@ -9,13 +9,12 @@ import type { Exchange } from './exchange.js';
 export type Handle = (exchange: Exchange) => void;
 
 export interface ServerRoute {
+  /** `get` also answers HEAD: with the head of the answer to GET, without its body. */
   readonly method: 'get' | 'post' | 'put' | 'patch' | 'del' | 'any';
   /** Path pattern: `:name` matches one segment; `/*` at the end matches the remaining path. */
   readonly pattern: string;
   /** True if the route reads the query. */
   readonly hasQuery?: boolean;
-  /** True if the route answers HEAD requests as GET requests. */
-  readonly answersHead?: boolean;
   /** Name of the operation in the metrics. */
   readonly operation: string;
   /**
@@ -77,6 +76,9 @@ export const ACCEPTED_ENCODING = 'chunked';
  */
 export const isContinue = (expectation: string): boolean =>
   expectation.trim().toLowerCase() === '100-continue';
+
+/** Returns whether an Authorization header has a bearer token (RFC 6750, 2.1). */
+export const isBearer = (authorization: string): boolean => /^bearer /i.test(authorization);
 
 export const EMPTY_BODY = Buffer.alloc(0);
 

@@ -13,6 +13,7 @@ import {
   beginHandling,
   EMPTY_BODY,
   type HttpListener,
+  isBearer,
   isContinue,
   type ListenerOptions,
   type ServerRoute,
@@ -219,6 +220,8 @@ interface Fields {
   readonly csrfToken: string;
   readonly requestOrigin: string;
   readonly idempotencyKey: string | undefined;
+  readonly contentEncoding: string;
+  readonly hasBearer: boolean;
   /** False if a proxy in front may see the start of another request inside this request (RFC 9112, 6.3). */
   readonly isPlainlyFramed: boolean;
 }
@@ -233,6 +236,8 @@ function fieldsOf({ rawHeaders, headers }: IncomingMessage): Fields {
   let cookie = '';
   let csrfToken = '';
   let requestOrigin = '';
+  let contentEncoding = '';
+  let hasBearer = false;
   let hosts = 0;
   let lengths = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -266,6 +271,12 @@ function fieldsOf({ rawHeaders, headers }: IncomingMessage): Fields {
       case 'origin':
         requestOrigin = value;
         break;
+      case 'authorization':
+        hasBearer = isBearer(value);
+        break;
+      case 'content-encoding':
+        contentEncoding = contentEncoding === '' ? value : `${contentEncoding}, ${value}`;
+        break;
       case 'host':
         hosts++;
         break;
@@ -287,6 +298,8 @@ function fieldsOf({ rawHeaders, headers }: IncomingMessage): Fields {
     cookie,
     csrfToken,
     requestOrigin,
+    contentEncoding,
+    hasBearer,
     isPlainlyFramed,
   };
 }

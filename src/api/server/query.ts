@@ -5,15 +5,13 @@
 import type { TSchema } from '#typebox';
 import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';
 import { FAULTS_MAX } from '../../domain/validation.js';
-import { faultsOf } from './body.js';
+import { faultsOf, shown } from './body.js';
 
 interface QueryProperty {
   readonly type: string;
   readonly default?: number;
 }
 
-/** Number of characters at which an error message truncates a parameter name or value. */
-const SHOWN_MAX = 64;
 /**
  * Control characters, which parameters may not contain. Postgres rejects NUL in text, and no parameter needs
  * any other control character.
@@ -52,8 +50,6 @@ export function readQuery(
   }
   return checked(schema, withDefaults(properties, given), faults);
 }
-
-const shown = (text: string): string => (text.length > SHOWN_MAX ? `${text.slice(0, SHOWN_MAX)}…` : text);
 
 /** Decodes a query component. Returns undefined if the text is not percent-encoded UTF-8. */
 function decoded(text: string): string | undefined {

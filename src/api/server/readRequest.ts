@@ -4,7 +4,7 @@ import { ApiError, ERRORS, invalid } from '../../domain/errors.js';
 import { BODY_LIMIT } from '../contract/apis.js';
 import type { Endpoint } from '../contract/endpoint.js';
 import { withRequestId } from '../spins/idempotencyKey.js';
-import { bodyText, check, type JsonObject, parseObject } from './body.js';
+import { bodyText, check, checkContentEncoding, type JsonObject, parseObject } from './body.js';
 import type { Exchange } from './exchange.js';
 import { readQuery } from './query.js';
 import type { RouteRequest } from './route.js';
@@ -38,6 +38,7 @@ export function readRequest(
         { path: '', message: `The body must have at most ${route.bodyLimit ?? BODY_LIMIT} bytes` },
       ]);
     }
+    checkContentEncoding(exchange.head.contentEncoding);
     text = bodyText(exchange.body);
     if (text !== '' || route.isBodyOptional !== true) body = parseObject(text);
     if (takesRequestId(route.body)) body = withRequestId(body, exchange.head.idempotencyKey);

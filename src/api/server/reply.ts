@@ -185,6 +185,10 @@ export class Replies {
     let piece = await pieces.next();
     let isBegun = false;
     try {
+      if (exchange.head.method === 'head') {
+        this.#headOfStream(exchange, headerLines(exchange, contentType, window, headers, ''));
+        return;
+      }
       while (piece.done !== true && !exchange.ended) {
         const text = piece.value;
         let isTaken = true;
@@ -212,6 +216,19 @@ export class Replies {
     } finally {
       await pieces.return?.();
     }
+  }
+
+  /** Answers HEAD without Content-Length, because the length of a stream is not known beforehand. */
+  #headOfStream(exchange: Exchange, lines: string): void {
+    if (exchange.ended) return;
+    exchange.end();
+    this.#observe(exchange, 200, undefined);
+    const { raw } = exchange;
+    raw.cork(() => {
+      raw.writeHeader('Content-Type', lines);
+      if (this.#closing) raw.endWithoutBody(0, true);
+      else raw.endWithoutBody();
+    });
   }
 
   failure(exchange: Exchange, error: ApiError, window?: Window): void {

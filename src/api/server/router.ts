@@ -10,8 +10,13 @@ interface Pattern {
   readonly segments: readonly string[];
 }
 
-const takes = ({ method, answersHead }: ServerRoute, asked: string): boolean =>
-  method === asked || method === 'any' || (asked === 'head' && answersHead === true);
+const takes = ({ method }: ServerRoute, asked: string): boolean => method === asked || method === 'any';
+
+/** Returns the method of the routes that answer a request. Routes for GET also answer HEAD. */
+function methodOfRoutes(method: string): string {
+  if (method === 'head') return 'get';
+  return method === 'delete' ? 'del' : method;
+}
 
 export class Router {
   readonly #exact = new Map<string, ServerRoute>();
@@ -31,10 +36,7 @@ export class Router {
         const known = this.#patterns.get(key);
         if (known === undefined) this.#patterns.set(key, [{ route, segments }]);
         else known.push({ route, segments });
-      } else {
-        this.#exact.set(`${method} ${pattern}`, route);
-        if (route.answersHead) this.#exact.set(`head ${pattern}`, route);
-      }
+      } else this.#exact.set(`${method} ${pattern}`, route);
     }
     this.#prefixes.sort((a, b) => b.prefix.length - a.prefix.length);
   }
@@ -44,7 +46,7 @@ export class Router {
    * @param path not decoded, without the query
    */
   find(method: string, path: string): ServerRoute | undefined {
-    const asked = method === 'delete' ? 'del' : method;
+    const asked = methodOfRoutes(method);
     return (
       this.#exact.get(`${asked} ${path}`) ??
       this.#exact.get(`any ${path}`) ??

@@ -126,7 +126,6 @@ function healthRoutes(services: Services, replies: Replies, tag: string): Server
   const check = (name: string, answerOf: (readiness: Readiness) => HealthAnswer): ServerRoute => ({
     method: 'get',
     pattern: `/${name}`,
-    answersHead: true,
     operation: name,
     bodyLimit: 0,
     handle: (exchange) => {
@@ -140,7 +139,6 @@ function healthRoutes(services: Services, replies: Replies, tag: string): Server
     {
       method: 'get',
       pattern: '/healthz',
-      answersHead: true,
       operation: 'healthz',
       bodyLimit: 0,
       handle: (exchange) => replies.json(exchange, 200, '{"status":"ok"}', undefined, installation),

@@ -18,6 +18,7 @@ import {
   ACCEPTED_ENCODING,
   beginHandling,
   type HttpListener,
+  isBearer,
   isContinue,
   type ListenerOptions,
   type ServerRoute,
@@ -61,7 +62,7 @@ export class UwsListener implements HttpListener {
       const accept = (raw: HttpResponse, request: HttpRequest): void =>
         this.#accept(route, isExact, raw, request);
       this.#app[route.method](route.pattern, accept);
-      if (route.answersHead)
+      if (route.method === 'get')
         this.#app.head(route.pattern, (raw, request) => this.#accept(route, isExact, raw, request, 'head'));
     }
   }
@@ -200,6 +201,8 @@ class HeaderReader {
   #cookie = '';
   #csrfToken = '';
   #requestOrigin = '';
+  #contentEncoding = '';
+  #hasBearer = false;
   /** Value of Expect; empty if the header was not sent. */
   expectation = '';
   #lengths = 0;
@@ -230,6 +233,8 @@ class HeaderReader {
       cookie: this.#cookie,
       csrfToken: this.#csrfToken,
       requestOrigin: this.#requestOrigin,
+      contentEncoding: this.#contentEncoding,
+      hasBearer: this.#hasBearer,
       idempotencyKey: this.#idempotencyKey,
     };
   }
@@ -244,6 +249,8 @@ class HeaderReader {
     this.#cookie = '';
     this.#csrfToken = '';
     this.#requestOrigin = '';
+    this.#contentEncoding = '';
+    this.#hasBearer = false;
     this.expectation = '';
     this.#lengths = 0;
     this.#hosts = 0;
@@ -280,6 +287,13 @@ class HeaderReader {
         break;
       case 12:
         if (name === 'x-csrf-token') this.#csrfToken = value;
+        break;
+      case 13:
+        if (name === 'authorization') this.#hasBearer = isBearer(value);
+        break;
+      case 16:
+        if (name === 'content-encoding')
+          this.#contentEncoding = this.#contentEncoding === '' ? value : `${this.#contentEncoding}, ${value}`;
         break;
       case 15:
         if (name === 'accept-encoding') this.#acceptEncoding = value;

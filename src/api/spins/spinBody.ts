@@ -2,7 +2,7 @@
  * Parses the body of a spin: most bodies directly from their bytes, all others by JSON.parse and the schema.
  */
 import { ApiError, ERRORS, invalid } from '../../domain/errors.js';
-import { bodyText, check, type JsonObject, parseObject } from '../server/body.js';
+import { bodyText, check, checkContentEncoding, type JsonObject, parseObject } from '../server/body.js';
 import type { Exchange } from '../server/exchange.js';
 import { readQuery } from '../server/query.js';
 import { SpinBody } from './contract.js';
@@ -19,11 +19,12 @@ export interface ReadBody {
 export function readBody({
   body: bytes,
   lacksRoom,
-  head: { idempotencyKey, query },
+  head: { idempotencyKey, query, contentEncoding },
 }: Pick<Exchange, 'body' | 'lacksRoom' | 'head'>): ReadBody | ApiError {
   try {
     if (query !== '') readQuery(undefined, query);
     if (bytes === undefined) throw lacksRoom ? new ApiError(ERRORS.unavailable) : tooLarge();
+    checkContentEncoding(contentEncoding);
     const plain = readPlainSpin(bytes);
     if (plain === undefined) return readAnyBody(bytes, idempotencyKey);
     const body = idempotencyKey === undefined ? plain : withIdempotencyKey(plain, idempotencyKey);

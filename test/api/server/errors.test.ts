@@ -333,7 +333,7 @@ describe('errors while both stores answer', () => {
       ['GET', `${BASE}/spin`],
       ['PUT', `${BASE}/games`],
       ['DELETE', `${BASE}/par-sheets`],
-      ['OPTIONS', `${BASE}/version`],
+      ['PATCH', `${BASE}/version`],
       ['POST', `${BASE}/version`],
     ] as const) {
       const { key } = partner;
@@ -344,7 +344,7 @@ describe('errors while both stores answer', () => {
     }
     expect(await client.request('GET', '/elsewhere')).toMatchObject(failed(404, 'KS-4215'));
     expect(await client.operator('PUT', '/partners')).toMatchObject(failed(404, 'KS-4215'));
-    const head = await raw(client.base, [`HEAD ${BASE}/version HTTP/1.1`, `X-API-Key: ${partner.key}`]);
+    const head = await raw(client.base, [`HEAD ${BASE}/spin HTTP/1.1`, `X-API-Key: ${partner.key}`]);
     expect(head).toMatchObject({ status: 404, body: '' });
     expect(Number(head.headers.get('content-length'))).toBeGreaterThan(0);
   });

@@ -4,9 +4,11 @@
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freshStores } from '../../setup/freshStores.js';
+import { OPERATOR_KEY } from '../../support/client.js';
 import { HTTP_SERVER } from '../../support/httpServer.js';
 import { plainRequest, portOf, Wire } from '../../support/load.js';
 import { startService } from '../../support/service.js';
+import { parSheet } from '../../support/sheets.js';
 import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
@@ -16,6 +18,49 @@ beforeAll(async () => {
   stores = await freshStores();
 });
 afterAll(() => stores.drop());
+
+test('answers HEAD with the head of the answer to GET, wherever GET exists', async () => {
+  const service = await startService(stores, {});
+  try {
+    const partner = await service.newPartner();
+    await service.newGame(partner.key, parSheet('classic-3-reel'));
+    const wire = await Wire.open(portOf(service.base));
+    const ask = (method: string, path: string, key: string, more = '') =>
+      wire.ask(plainRequest(method, path, key).replace('\r\n\r\n', `\r\n${more}\r\n`), method === 'HEAD');
+    for (const [path, key, status] of [
+      ['/api/partner/v1/games', partner.key, 200],
+      ['/api/partner/v1/players/nobody', partner.key, 404],
+      ['/api/partner/v1/games', 'ks_wrong', 401],
+      ['/api/partner/v1/openapi.json', '', 200],
+      ['/api/operator/v1/partners', OPERATOR_KEY, 200],
+      [`/api/operator/v1/partners/${partner.partnerId}`, OPERATOR_KEY, 200],
+      ['/healthz', '', 200],
+      ['/nothing', '', 404],
+    ] as const) {
+      const head = await ask('HEAD', path, key);
+      const got = await ask('GET', path, key);
+      expect([path, head.status, head.text]).toEqual([path, status, '']);
+      expect(got.status).toBe(status);
+      for (const name of ['content-type', 'content-length', 'cache-control', 'x-ratelimit-limit'])
+        expect([path, name, head.headers.get(name)]).toEqual([path, name, got.headers.get(name)]);
+    }
+    // The length of a list as CSV is not known before the list is read.
+    const csv = await ask('HEAD', '/api/partner/v1/spins', partner.key, 'Accept: text/csv\r\n');
+    expect([csv.status, csv.headers.get('content-type'), csv.text]).toEqual([
+      200,
+      'text/csv; charset=utf-8; header=present',
+      '',
+    ]);
+    const wrong = await ask('HEAD', '/api/partner/v1/spins?from=x', partner.key, 'Accept: text/csv\r\n');
+    expect(wrong.status).toBe(400);
+    // HEAD exists only where GET exists.
+    expect((await ask('HEAD', '/api/partner/v1/spin', partner.key)).status).toBe(404);
+    expect((await ask('GET', '/healthz', '')).status).toBe(200);
+    wire.close();
+  } finally {
+    await service.stop();
+  }
+});
 
 test.runIf(HTTP_SERVER !== 'node')(
   "keeps other clients' connections open while one client floods the service with HEAD requests",

@@ -1,12 +1,16 @@
 /**
  * Tests errors that name the next step: the right wager, the right name of the idempotency key, the methods
- * of a path, the URL of a local webhook.
+ * of a path, the path that was meant, the right header of a key, the legal actions of a round, the URL of a
+ * local webhook.
  */
+import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { freshStores } from '../../setup/freshStores.js';
 import { OPERATOR_KEY, type TestPartner } from '../../support/client.js';
 import { setUp } from '../../support/communal.js';
-import { newTable } from '../../support/rounds.js';
+import { HTTP_SERVER } from '../../support/httpServer.js';
+import { portOf, Wire } from '../../support/load.js';
+import { isPlaying, newTable, type RoundAnswer } from '../../support/rounds.js';
 import { startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
 import type { TestStores } from '../../support/stores.js';
@@ -214,4 +218,177 @@ test('explains in the error for a local webhook URL how the sandbox accepts it',
     const plain = 'must lead to a public address';
     expect(await register(url, production.key)).toMatchObject(refused('KS-4217', '/url', plain));
   }
+});
+
+describe('a request with a content coding', () => {
+  const body = () => JSON.stringify({ gameId, playerId: 'coded', wagerUsd: 0.25 });
+  const send = (path: string, coding: string, content: string | Uint8Array) =>
+    service.request('POST', path, {
+      key: partner.key,
+      body: content,
+      headers: { 'Content-Encoding': coding },
+    });
+
+  test.each(['/api/partner/v1/spin', '/api/partner/v1/webhooks', '/api/play/blackjack/deal'])(
+    'names the content coding of a body that POST %s does not support',
+    async (path) => {
+      for (const [coding, content] of [
+        ['gzip', gzipSync(body())],
+        ['br', body()],
+        ['x'.repeat(70), body()],
+      ] as const) {
+        const shown = coding.length > 64 ? `${coding.slice(0, 64)}…` : coding;
+        const message = `The Content-Encoding «${shown}» is not supported. Send the body without compression`;
+        expect(await send(path, coding, content)).toMatchObject({
+          status: 400,
+          ...refused('KS-4101', '', message),
+        });
+      }
+      expect((await service.partner('GET', '/players/coded', partner.key)).status).toBe(404);
+    },
+  );
+
+  test('accepts a body whose content coding is identity', async () => {
+    expect((await send('/api/partner/v1/spin', 'Identity', body())).status).toBe(200);
+  });
+});
+
+test('names the path that exists in the error for a path with a slash at the end or without the version', async () => {
+  for (const [method, path, meant] of [
+    ['POST', '/spin', '/api/partner/v1/spin'],
+    ['POST', '/v1/spin', '/api/partner/v1/spin'],
+    ['POST', '/api/partner/spin', '/api/partner/v1/spin'],
+    ['POST', '/api/partner/v1/spin/', '/api/partner/v1/spin'],
+    ['GET', '/players/alice/spins', '/api/partner/v1/players/{playerId}/spins'],
+    ['POST', '/api/play/deal', '/api/play/blackjack/deal'],
+    ['GET', '/games', '/api/partner/v1/games or /api/operator/v1/games'],
+    ['GET', '/healthz/', '/healthz'],
+  ] as const) {
+    const message = `This path does not exist. Send the request to ${meant}`;
+    const answer = await service.request(method, path, { key: partner.key });
+    expect([path, answer]).toMatchObject([path, { status: 404, ...refused('KS-4215', '', message) }]);
+  }
+  for (const path of ['/api/partner/v2/spin', '/nothing', `/${'a/'.repeat(400)}spin/`]) {
+    const { status, body } = await service.request('GET', path, { key: partner.key });
+    expect([path, status, body.errorCode]).toEqual([path, 404, 'KS-4215']);
+    expect(body).not.toHaveProperty('details');
+  }
+});
+
+test('says that a key in the Authorization header belongs into X-API-Key, and does not repeat the key', async () => {
+  const details = [
+    {
+      path: '',
+      message: 'The key was sent in the wrong header, Authorization. Send it in X-API-Key, without «Bearer»',
+    },
+  ];
+  for (const [path, key] of [
+    ['/api/partner/v1/games', partner.key],
+    ['/api/play/blackjack/rounds', partner.key],
+    ['/api/operator/v1/partners', OPERATOR_KEY],
+  ] as const) {
+    const ask = (headers: Record<string, string>) => service.request('GET', path, { headers });
+    const answer = await ask({ Authorization: `Bearer ${key}` });
+    expect(answer).toMatchObject({ status: 401, body: { errorCode: 'KS-4001', details } });
+    expect(answer.text).not.toContain(key);
+    expect((await ask({ Authorization: 'Basic YTpi' })).body).not.toHaveProperty('details');
+    // The right header counts, whatever else is sent.
+    expect((await ask({ Authorization: 'Bearer x', 'X-API-Key': key })).status).toBe(200);
+  }
+});
+
+test('gives an example of a valid date or time in the error for an invalid one', async () => {
+  const DAY = 'must be a calendar day in the form YYYY-MM-DD, such as 2026-11-27';
+  const TIME = 'must be an RFC 3339 time, such as 2026-11-27T08:30:00Z';
+  for (const [path, code, at, message] of [
+    ['/settlements/yesterday', 'KS-4105', '/date', DAY],
+    ['/reports/games?interval=RANGE&from=2026-02-30&to=2026-03-01', 'KS-4105', '/from', DAY],
+    ['/spins?from=2026-11-27', 'KS-4101', '/from', TIME],
+  ] as const)
+    expect(await service.partner('GET', path, partner.key)).toMatchObject(refused(code, at, message));
+  const liability = await service.operator('GET', '/reports/liability?date=now');
+  const past = 'must be a UTC day that is over, in the form YYYY-MM-DD, such as 2026-11-26';
+  expect(liability).toMatchObject(refused('KS-4105', '/date', past));
+  const events = await service.operator('GET', '/reports/events?to=now');
+  expect(events).toMatchObject(refused('KS-4101', '/to', TIME));
+  const key = await service.operator('POST', `/partners/${partner.partnerId}/keys`, { expiresAt: 'soon' });
+  expect(key).toMatchObject(refused('KS-4101', '/expiresAt', TIME));
+});
+
+test('names the legal actions and the next action number in the error for a misplaced action of a round', async () => {
+  const tableId = await newTable(service, partner.partnerId);
+  const act = (roundId: string, action: string, seq: number) =>
+    service.request('POST', '/api/play/blackjack/action', {
+      key: partner.key,
+      body: { roundId, action, seq },
+    });
+  const dealt = async (playerId: string) =>
+    (
+      await service.request<RoundAnswer>('POST', '/api/play/blackjack/deal', {
+        key: partner.key,
+        body: { gameId: tableId, playerId, wagerUsd: 0.25 },
+      })
+    ).body;
+  let round = await dealt('misplaced-0');
+  for (let i = 1; i < 40 && !isPlaying(round); i++) round = await dealt(`misplaced-${i}`);
+  const legalActions = round.legalActions.map(({ action }) => action);
+  const stale = await act(round.roundId, 'stand', 2);
+  expect(stale).toMatchObject({
+    status: 409,
+    body: { errorCode: 'KS-4224', details: [{ path: '/seq', legalActions, expectedSeq: 1 }] },
+  });
+  const illegal = await act(round.roundId, 'insurance', 1);
+  expect(illegal).toMatchObject({
+    status: 409,
+    body: { errorCode: 'KS-4223', details: [{ path: '/action', legalActions, expectedSeq: 1 }] },
+  });
+  expect((await act(round.roundId, 'stand', 1)).status).toBe(200);
+  for (const [seq, errorCode] of [
+    [2, 'KS-4223'],
+    [3, 'KS-4224'],
+  ] as const) {
+    const { body } = await act(round.roundId, 'stand', seq);
+    expect(body).toMatchObject({ errorCode, details: [{ legalActions: [] }] });
+    expect((body.details as object[])[0]).not.toHaveProperty('expectedSeq');
+  }
+  const ended = await service.operator('POST', `/rounds/${round.roundId}/close?reason=r`);
+  expect(ended).toMatchObject({ body: { errorCode: 'KS-4223', details: [{ legalActions: [] }] } });
+});
+
+test('answers OPTIONS without a key, and counts it neither as a failed authentication nor as a request', async () => {
+  const options = (path: string, key?: string) =>
+    service.request('OPTIONS', path, key === undefined ? {} : { key });
+  for (const [path, allow] of [
+    ['/api/partner/v1/spin', 'POST, OPTIONS'],
+    ['/api/partner/v1/games', 'GET, HEAD, POST, OPTIONS'],
+    ['/api/operator/v1/partners/1', 'GET, HEAD, PATCH, OPTIONS'],
+    ['/healthz', 'GET, HEAD, OPTIONS'],
+  ] as const) {
+    const answer = await options(path);
+    expect([answer.status, answer.text, answer.headers.get('Allow')]).toEqual([204, '', allow]);
+    expect([...answer.headers.keys()].filter((name) => name.startsWith('access-control'))).toEqual([]);
+    expect(answer.headers.get('X-RateLimit-Limit')).toBeNull();
+  }
+  expect(await options('/api/partner/v1/spin/')).toMatchObject({
+    status: 404,
+    body: { errorCode: 'KS-4215' },
+  });
+  const remaining = async () =>
+    (await service.partner('GET', '/games', 'ks_wrong')).headers.get('X-RateLimit-Remaining');
+  // A window may end between two counts, so the counts are repeated until both are in one window.
+  let differences = [Number.NaN];
+  for (let turn = 0; turn < 3 && differences[0] !== 1; turn++) {
+    const before = Number(await remaining());
+    for (let i = 0; i < 5; i++) await options('/api/partner/v1/games');
+    differences = [before - Number(await remaining())];
+  }
+  expect(differences).toEqual([1]);
+});
+
+test('answers HTTP/1.0: node:http serves it, and uWebSockets.js says 505', async () => {
+  const wire = await Wire.open(portOf(service.base));
+  await wire.send('GET /healthz HTTP/1.0\r\nHost: localhost\r\n\r\n');
+  await wire.ended;
+  const line = wire.unread.slice(0, wire.unread.indexOf('\r\n'));
+  expect(line).toBe({ node: 'HTTP/1.1 200 OK', uws: 'HTTP/1.1 505 HTTP Version Not Supported' }[HTTP_SERVER]);
 });
