@@ -34,6 +34,7 @@ const WEBHOOKS: readonly TableColumn<Webhook>[] = [
 const DELIVERIES: readonly TableColumn<Delivery>[] = [
   { heading: 'id', value: (row) => row.id },
   { heading: 'event', value: (row) => row.event },
+  { heading: 'event id', value: (row) => row.eventId },
   { heading: 'status', value: (row) => row.status },
   { heading: 'attempts', value: (row) => row.attempts, kind: 'number' },
   { heading: 'answer', value: (row) => row.responseStatus, kind: 'number' },

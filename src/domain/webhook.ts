@@ -3,7 +3,7 @@ import { createHmac, type KeyObject } from 'node:crypto';
 import { type Static, Type } from '#typebox';
 import { exactJson, type WithSums } from './exactJson.js';
 import { choice, nullable, timestamp } from './schema.js';
-import { EVENT_TYPES, type EVENTS, type GameStatusChanged } from './webhookEvents.js';
+import { EVENT_TYPES, type EVENTS } from './webhookEvents.js';
 
 export type SubscribedEventType = (typeof EVENT_TYPES)[number];
 export type EventType = keyof EventData;
@@ -13,11 +13,7 @@ export type OperatorEvent = 'program.check_failed';
 export type WebhookEventType = keyof typeof EVENTS;
 
 /** Types of events that the event feed contains. */
-export const IN_FEED: readonly EventType[] = [
-  ...EVENT_TYPES,
-  'api.version.deprecated',
-  'game.status_changed',
-];
+export const IN_FEED: readonly EventType[] = [...EVENT_TYPES, 'api.version.deprecated'];
 
 /** Events that every active webhook gets, whatever it subscribes to (docs/contract.md §16). */
 export const SENT_TO_ALL: ReadonlySet<EventType> = new Set(['api.version.deprecated']);
@@ -38,7 +34,7 @@ export interface EventData {
   'block.low_reserve': Sent<'block.low_reserve'>;
   'api_key.expiring': Sent<'api_key.expiring'>;
   'api.version.deprecated': Sent<'api.version.deprecated'>;
-  'game.status_changed': Readonly<Static<typeof GameStatusChanged>['data']>;
+  'game.status_changed': Sent<'game.status_changed'>;
   'webhook.deactivated': {
     readonly webhookId: number;
     readonly url: string;
@@ -92,6 +88,7 @@ export const SAMPLE_DATA: { readonly [Type in SubscribedEventType]: EventData[Ty
   },
   'block.low_reserve': { gameId: 1, readyBlocks: 1, minReadyBlocks: 2 },
   'api_key.expiring': { keyId: 1, name: 'test', expiresAt: '2026-01-31T00:00:00.000Z', daysLeft: 30 },
+  'game.status_changed': { gameId: 1, status: 'SUSPENDED', reason: 'OPERATOR' },
 };
 
 /** Builds the body of an event, which has the same bytes on every attempt. */
@@ -225,6 +222,7 @@ export const DeliveryStatus = choice(
 
 export const Delivery = Type.Object({
   id: Type.String(),
+  eventId: Type.String({ description: 'Id of the event that the delivery sends, as in `GET /events`' }),
   event: Type.String(),
   status: DeliveryStatus,
   attempts: Type.Integer({ description: 'Number of attempts with a known result' }),

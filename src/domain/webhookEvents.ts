@@ -7,7 +7,18 @@ export const EVENT_TYPES = [
   'settlement.report_ready',
   'block.low_reserve',
   'api_key.expiring',
+  'game.status_changed',
 ] as const;
+
+export const StatusOfGame = choice(
+  ['ACTIVE', 'SUSPENDED', 'CLOSED', 'DEALING_OFF'],
+  '`DEALING_OFF`: the operator has switched off dealing for this partner or for all games',
+);
+
+export const GameStatusReason = choice(
+  ['OPERATOR', 'RESTORED', 'VOIDED', 'SOLD_OUT', 'SWITCH', 'PARTNER_SWITCH'],
+  'Reason why the game stopped or resumed. More values may be added',
+);
 
 const eventOf = <Data extends Type.TProperties>(event: string, data: Data) =>
   Type.Object({
@@ -53,6 +64,11 @@ export const EVENTS = {
     expiresAt: timestamp(),
     daysLeft: Type.Integer({ description: 'Days until the key expires: 30, 7 or 1' }),
   }),
+  'game.status_changed': eventOf('game.status_changed', {
+    gameId: Type.Integer(),
+    status: StatusOfGame,
+    reason: GameStatusReason,
+  }),
   'api.version.deprecated': eventOf('api.version.deprecated', {
     version: Type.String(),
     deprecatedAt: timestamp(),
@@ -61,20 +77,3 @@ export const EVENTS = {
     migrationUrl: nullable(Type.String()),
   }),
 } satisfies Record<(typeof EVENT_TYPES)[number] | 'api.version.deprecated', Type.TSchema>;
-
-export const StatusOfGame = choice(
-  ['ACTIVE', 'SUSPENDED', 'CLOSED', 'DEALING_OFF'],
-  '`DEALING_OFF`: the operator has switched off dealing for this partner or for all games',
-);
-
-export const GameStatusReason = choice(
-  ['OPERATOR', 'RESTORED', 'VOIDED', 'SOLD_OUT', 'SWITCH', 'PARTNER_SWITCH'],
-  'Reason why the game stopped or resumed. More values may be added',
-);
-
-/** Event that only the event feed contains. No webhook gets it. */
-export const GameStatusChanged = eventOf('game.status_changed', {
-  gameId: Type.Integer(),
-  status: StatusOfGame,
-  reason: GameStatusReason,
-});

@@ -125,6 +125,7 @@ export type DeliveryRow = WithDates<typeof DeliverySchema, 'createdAt' | 'lastAt
 /** Row of `deliveries` with the name of its event. */
 export interface StoredDelivery {
   delivery_id: string;
+  event_id: string;
   event: string;
   status: DeliveryRow['status'];
   attempts: number;
@@ -250,7 +251,7 @@ export class Webhooks {
     const offset = (page - 1) * limit;
     const listed = Math.max(0, Math.min(limit, DELIVERIES_LISTED_MAX - offset));
     const rows = await this.#sql<StoredDelivery[]>`
-      SELECT delivery_id, event, status, d.attempts, max_attempts, d.created_at, last_attempt_at, ${NEXT_ATTEMPT},
+      SELECT delivery_id, event_id, event, status, d.attempts, max_attempts, d.created_at, last_attempt_at, ${NEXT_ATTEMPT},
              response_status
       FROM deliveries d JOIN events USING (event_id) JOIN webhooks w USING (webhook_id)
         LEFT JOIN webhook_endpoints USING (webhook_id)
@@ -276,6 +277,7 @@ export const NEXT_ATTEMPT = raw(
 
 export const deliveryOf = (row: StoredDelivery): DeliveryRow => ({
   id: row.delivery_id,
+  eventId: row.event_id,
   event: row.event,
   status: row.status,
   attempts: row.attempts,

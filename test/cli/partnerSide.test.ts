@@ -304,7 +304,7 @@ test('spindle webhooks manage changes a webhook, shows deliveries and events, an
     new RegExp(`^${deliveryId} +${partner.partnerId} +${id} +spin\\.large_win +5 `, 'm'),
   );
   expect((await manage('deliveries', String(id))).out).toMatch(
-    new RegExp(`^${deliveryId} +spin\\.large_win +failed`, 'm'),
+    new RegExp(`^${deliveryId} +spin\\.large_win +${eventId} +failed`, 'm'),
   );
   expect(await asked('resend', String(id), deliveryId)).toEqual({ resent: 1 });
   expect(await manage('resend', String(id), 'dlv_0')).toMatchObject({

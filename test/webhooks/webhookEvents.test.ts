@@ -28,6 +28,8 @@ import { until } from '../support/wait.js';
 
 const DAY_MS = 86_400_000;
 const EVENTS = ['spin.large_win', 'settlement.report_ready', 'block.low_reserve', 'api_key.expiring'];
+/** All types of events that a webhook can subscribe to. */
+const ALL_EVENTS = [...EVENTS, 'game.status_changed'];
 const WAGER = 0.25;
 
 let stores: TestStores;
@@ -73,10 +75,7 @@ async function listener(settings: Record<string, unknown> = {}, events = EVENTS)
   return { ...partner, ...to, hook, data };
 }
 
-/**
- * Counts the recorded events of a partner to which a webhook can subscribe. Changes of a game's status are in
- * the feed only.
- */
+/** Counts the recorded events of a partner, without changes of a game's status. */
 async function recorded(partnerId: number): Promise<number> {
   const [row] = await books<{ count: string }[]>`
     SELECT count(*) FROM events WHERE partner_id = ${partnerId} AND event <> 'game.status_changed'`;
@@ -438,6 +437,40 @@ describe('the event settlement.report_ready', () => {
   });
 });
 
+describe('the event game.status_changed', () => {
+  test('sends game.status_changed to a webhook that subscribes to it, and lists its delivery by the id of the event', async () => {
+    const partner = await listener({}, ['game.status_changed']);
+    const unsubscribed = await listener();
+    const change = async (of: TestPartner, status: string): Promise<number> => {
+      const { body } = await client.partner<{ games: { gameConfigId: number }[] }>('GET', '/games', of.key);
+      const gameId = body.games[0]!.gameConfigId;
+      expect((await client.operator('PATCH', `/games/${gameId}`, { status })).status).toBe(200);
+      return gameId;
+    };
+    for (const { key } of [partner, unsubscribed]) await client.newGame(key, parSheet('classic-3-reel'));
+    await change(unsubscribed, 'SUSPENDED');
+    const gameId = await change(partner, 'SUSPENDED');
+    await until(() => partner.received.length === 1, 'the first change is delivered');
+    await change(partner, 'ACTIVE');
+    await until(() => partner.received.length === 2, 'the second change is delivered');
+    expect(partner.data('game.status_changed')).toEqual([
+      { gameId, status: 'SUSPENDED', reason: 'OPERATOR' },
+      { gameId, status: 'ACTIVE', reason: 'OPERATOR' },
+    ]);
+    expect(unsubscribed.received).toEqual([]);
+    type Listed = { deliveries: { eventId: string }[] };
+    const { body } = await client.partner<Listed>(
+      'GET',
+      `/webhooks/${partner.hook.id}/deliveries`,
+      partner.key,
+    );
+    const feed = await client.partner<{ events: { id: string }[] }>('GET', '/events', partner.key);
+    const ids = partner.received.map(({ event }) => event.id);
+    expect(body.deliveries.map(({ eventId }) => eventId).reverse()).toEqual(ids);
+    expect(feed.body.events.map(({ id }) => id)).toEqual(ids);
+  });
+});
+
 describe('webhook events of any kind', () => {
   const report = (partnerId: number) =>
     ({
@@ -494,8 +527,8 @@ describe('webhook events of any kind', () => {
       webhooks: Record<string, { post: Documented }>;
       components: object;
     }>('GET', '/api/partner/v1/openapi.json');
-    expect(Object.keys(body.webhooks).sort()).toEqual(['api.version.deprecated', ...EVENTS].sort());
-    expect([...new Set(got.map(({ event }) => event.event))].sort()).toEqual([...EVENTS].sort());
+    expect(Object.keys(body.webhooks).sort()).toEqual(['api.version.deprecated', ...ALL_EVENTS].sort());
+    expect([...new Set(got.map(({ event }) => event.event))].sort()).toEqual([...ALL_EVENTS].sort());
     const ajv = new Ajv2020({ strict: false, allErrors: true });
     ajv.addFormat('date-time', { validate: (text: string) => new Date(text).toISOString() === text });
     for (const { event, headers } of got) {

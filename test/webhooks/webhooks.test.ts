@@ -25,6 +25,7 @@ import { until } from '../support/wait.js';
 type Json = Record<string, unknown>;
 interface Delivery {
   id: string;
+  eventId: string;
   event: string;
   status: string;
   attempts: number;
@@ -268,6 +269,7 @@ describe('webhook deliveries', () => {
     expect(isSigned({ ...request!, bytes: Buffer.concat([bytes, Buffer.from(' ')]) }, secret)).toBe(false);
     expect(isSigned(request!, `whsec_${Buffer.alloc(32).toString('base64')}`)).toBe(false);
     expect(row).toMatchObject({
+      eventId: event.id,
       event: 'settlement.report_ready',
       status: 'delivered',
       attempts: 1,

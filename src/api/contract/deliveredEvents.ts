@@ -60,6 +60,15 @@ export const EVENT_REFERENCES: Readonly<Record<string, EventReference>> = {
       data: { keyId: 2, name: 'back end', expiresAt: '2026-11-29T00:00:00.000Z', daysLeft: 7 },
     },
   },
+  'game.status_changed': {
+    description: 'Sent when a game stops or resumes.',
+    body: {
+      id: 'evt_01a20176079420760c9b8a7f6e5d4c3b',
+      event: 'game.status_changed',
+      ...EVENT,
+      data: { gameId: 3, status: 'DEALING_OFF', reason: 'SWITCH' },
+    },
+  },
   'api.version.deprecated': {
     description:
       'Sent to every webhook, whatever events it subscribes to, when the end of this API version is announced, and again 30 days, 7 days and 1 day before the end.',

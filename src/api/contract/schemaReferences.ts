@@ -21,17 +21,9 @@ import * as settlement from '../../domain/settlement.js';
 import * as significantEvents from '../../domain/significantEvents.js';
 import * as webhook from '../../domain/webhook.js';
 import * as webhookEvents from '../../domain/webhookEvents.js';
-import { GameStatusChanged, EVENTS as SENT_EVENTS } from '../../domain/webhookEvents.js';
+import { EVENTS } from '../../domain/webhookEvents.js';
 import { CONTRACTS } from '../index.js';
 import * as errorResponse from './errorResponse.js';
-
-/**
- * Event schemas by event type: the events that webhooks deliver, and the event that only the feed contains.
- */
-const EVENTS = Object.entries({
-  ...SENT_EVENTS,
-  'game.status_changed': GameStatusChanged,
-});
 
 /** The domain modules that define schemas. */
 const DOMAIN = [
@@ -68,7 +60,7 @@ export const NAMED_SCHEMAS: readonly (readonly [string, TSchema])[] = [
   ['Page', Page],
   ['SandboxMark', SandboxMark],
   ['VoidBody', VoidBody],
-  ...EVENTS.flatMap(([type, schema]): [string, TSchema][] => [
+  ...Object.entries(EVENTS).flatMap(([type, schema]): [string, TSchema][] => [
     [`${pascalCase(type)}Event`, schema],
     [`${pascalCase(type)}Data`, schema.properties.data],
   ]),

@@ -3,7 +3,7 @@ import { type Static, Type } from '#typebox';
 import { ERRORS } from '../../domain/errors.js';
 import { choice, nullable, PATH, Page, pageMembers, partnerFilter, timestamp } from '../../domain/schema.js';
 import { Delivery, EndpointHealth, Webhook, webhookMembers } from '../../domain/webhook.js';
-import { EVENT_TYPES, EVENTS, GameStatusChanged } from '../../domain/webhookEvents.js';
+import { EVENT_TYPES, EVENTS } from '../../domain/webhookEvents.js';
 import { EVENT_REFERENCES } from '../contract/deliveredEvents.js';
 import { endpoint } from '../contract/endpoint.js';
 import { LISTED_WEBHOOK, WEBHOOK } from '../contract/examples.js';
@@ -67,7 +67,7 @@ export const Event = Type.Union(Object.values(EVENTS), {
   description: 'Event that is sent to webhooks. `event` identifies its type.',
 });
 
-export const FeedEvent = Type.Union([...Object.values(EVENTS), GameStatusChanged], {
+export const FeedEvent = Type.Union(Object.values(EVENTS), {
   description: 'Event in the event feed. `event` identifies its type.',
 });
 
@@ -299,11 +299,12 @@ export const listDeliveries = endpoint(
   },
   {
     description:
-      'Shows the number of attempts and the last response of each delivery. After 5 failed attempts a delivery is `failed`.',
+      'Shows the event, the number of attempts and the last response of each delivery. After 5 failed attempts a delivery is `failed`.',
     response: {
       deliveries: [
         {
           id: 'dlv_01a201760794f2925461f5ca8df107b1',
+          eventId: 'evt_01a201760794207154d366a13cb3032f',
           event: 'spin.large_win',
           status: 'delivered',
           attempts: 1,
@@ -421,6 +422,7 @@ export const listAllDeliveries = endpoint(
       deliveries: [
         {
           id: 'dlv_019abcde0123456789abcdef01234567',
+          eventId: 'evt_019abcde0123456789abcdef01234567',
           partnerId: 2,
           webhookId: 1,
           url: 'https://games.acme.example/hooks',
@@ -432,7 +434,7 @@ export const listAllDeliveries = endpoint(
           lastAttemptAt: '2026-11-22T05:35:01.783Z',
           nextAttemptAt: null,
           responseStatus: 503,
-          body: '{"id":"evt_1","event":"spin.large_win"}',
+          body: '{"id":"evt_019abcde0123456789abcdef01234567","event":"spin.large_win"}',
           lastError: 'HTTP 503',
         },
       ],

@@ -43,7 +43,7 @@ export class DeliveryReads {
         last_error: string | null;
       })[]
     >`
-      SELECT delivery_id, w.partner_id, webhook_id, url, body, event, d.status, d.attempts, max_attempts, d.created_at,
+      SELECT delivery_id, event_id, w.partner_id, webhook_id, url, body, event, d.status, d.attempts, max_attempts, d.created_at,
         last_attempt_at, ${NEXT_ATTEMPT}, response_status, d.last_error
       FROM deliveries d JOIN webhooks w USING (webhook_id) JOIN events USING (event_id)
         LEFT JOIN webhook_endpoints USING (webhook_id)
