@@ -26,6 +26,7 @@
  *     /games                        get getPartnerGamesReport (reports)
  *   /sandbox
  *     /next-outcome                 post chooseNextOutcome (sandbox)
+ *     /settlement-preview           get previewSettlement (sandbox)
  *   /settlements                    get listSettlements (settlements)
  *     /{date}                       get getSettlement (settlements)
  *       /acknowledge                post acknowledgeSettlement (settlements)

@@ -249,3 +249,20 @@ export const SettlementReport = Type.Object(
   },
   { description: 'Settlement report of a day. All amounts are exact, with at most 6 decimals' },
 );
+
+const { acknowledgedAt, disputedAt, disputeReason, logCheckpoint, ...previewed } =
+  SettlementReport.properties;
+
+export const SettlementPreview = Type.Object(
+  {
+    ...previewed,
+    reportStatus: Type.Literal('PREVIEW', {
+      description: 'Marks the preview. A settlement report never has this status',
+    }),
+    revision: Type.Literal(0, { description: 'Always 0. The revisions of a settlement report begin at 1' }),
+  },
+  {
+    description:
+      'Preview of the settlement report of a day that is not over, for tests of a sandbox account. It is neither stored nor part of the chain of reports, and covers the entries up to ledgerTo',
+  },
+);

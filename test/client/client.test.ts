@@ -246,4 +246,6 @@ test('the program of the quick start receives a verified webhook exactly as prin
   expect(stderr).toBe('');
   expect(stdout).toMatch(/^paid \d/);
   expect(stdout).toMatch(/event: 'spin\.large_win'/);
+  const { body } = await service.partner<{ webhooks: unknown[] }>('GET', '/webhooks', key);
+  expect(body.webhooks).toEqual([]);
 });

@@ -108,15 +108,18 @@ console.log(spin.requestId);`;
 });
 
 test.skipIf(!isThere('curl'))(
-  'the first steps of the quick start register a game, spin once, and force an outcome',
+  'the quick start registers a game, spins once, forces an outcome, and shows a preview of a report',
   async () => {
     const { key } = await service.newPartner();
-    const program = programOf(QUICK_START.split('\n## 4. ')[0]!, 'sh').replace('KEY=ks_…', `KEY=${key}`);
+    const preview = /\n## 5\. [\s\S]*?```sh\n[\s\S]*?```/.exec(QUICK_START)![0];
+    const steps = `${QUICK_START.split('\n## 4. ')[0]!}${preview}`;
+    const program = programOf(steps, 'sh').replace('KEY=ks_…', `KEY=${key}`);
     const { stdout } = await run('bash', ['-euc', program], { cwd: folder, env: { PATH: process.env.PATH } });
     expect(stdout).toMatch(/idempotent-replayed: true/i);
     expect(stdout).toContain('"sandbox":{"forced":true}');
     expect(stdout).toContain('"payoutUsd":3.625');
     expect(stdout).toContain('KS-4102');
+    expect(stdout).toMatch(/"reportStatus":"PREVIEW"[^\n]*\n$/);
   },
 );
 

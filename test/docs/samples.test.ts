@@ -35,7 +35,7 @@ const RUN: readonly (readonly [page: string, language: string, count: number, te
   ['docs/production.md', 'sql', 1, HERE],
   ['docs/quick-start.md', 'js', 1, 'test/client/client.test.ts'],
   ['docs/quick-start.md', 'python', 6, EXAMPLES],
-  ['docs/quick-start.md', 'sh', 5, EXAMPLES],
+  ['docs/quick-start.md', 'sh', 6, EXAMPLES],
   ['docs/quick-start.md', 'ts', 1, EXAMPLES],
   ['docs/webhooks.md', 'js', 3, 'test/webhooks/webhookSnippets.test.ts'],
   ['docs/webhooks.md', 'python', 1, 'test/webhooks/webhookSnippets.test.ts'],

@@ -1,8 +1,10 @@
-/** Schemas and operations of the sandbox, where testers choose outcomes. */
+/** Schemas and operations of the sandbox, where testers choose outcomes and preview settlement reports. */
 import { type Static, Type } from '#typebox';
 import { ERRORS } from '../../domain/errors.js';
 import { id, opaque, timestamp } from '../../domain/schema.js';
+import { SettlementPreview } from '../../domain/settlement.js';
 import { endpoint } from '../contract/endpoint.js';
+import { REPORT } from '../settlements/contract.js';
 import { SpinOutcome } from '../spins/contract.js';
 
 /** Largest combination index, because an outcome code has 16 bits. */
@@ -54,5 +56,26 @@ export const chooseNextOutcome = endpoint(
       outcome: { prizeTier: 6, payoutUsd: 125.5, isBonusTrigger: false },
       expiresAt: '2026-11-22T05:14:01.121Z',
     },
+  },
+);
+
+export const previewSettlement = endpoint(
+  {
+    method: 'get',
+    path: '/sandbox/settlement-preview',
+    operationId: 'previewSettlement',
+    tag: 'Sandbox',
+    summary: "Get a preview of today's settlement report",
+    scope: 'partner',
+    sandboxOnly: true,
+    status: 200,
+    response: SettlementPreview,
+    hasSums: true,
+    errors: [ERRORS.notFound],
+    failure: ERRORS.internal,
+  },
+  {
+    description: `Returns the report that the current UTC day would have now, in the form of a settlement report, for tests of the code that reads reports. \`reportStatus\` is \`PREVIEW\` and \`revision\` is 0, which no settlement report has. Nothing is stored: the preview is not listed, can't be acknowledged, and raises no event. The report itself is made after the end of the day. Production accounts get ${ERRORS.notFound.code}.`,
+    response: { ...REPORT, reportDate: '2026-11-22', reportStatus: 'PREVIEW', revision: 0 },
   },
 );

@@ -1,6 +1,6 @@
 /**
- * Handlers of outcomes that testers of sandbox accounts choose (docs/requests.md). These paths do not exist
- * for production accounts.
+ * Handlers of the sandbox (docs/requests.md): outcomes that testers choose, and previews of settlement
+ * reports. These paths do not exist for production accounts.
  */
 
 import { ApiError, ERRORS, invalid } from '../../domain/errors.js';
@@ -43,4 +43,8 @@ async function chooseNext(services: Services, partner: Partner, body: NextOutcom
 
 export const sandboxRoutes = (services: Services): Route[] => [
   route(contract.chooseNextOutcome, ({ partner, body }) => chooseNext(services, partner, body)),
+  route(contract.previewSettlement, async ({ partner }) => {
+    const { report, integrityHash } = await services.settlementReports.previewToday(partner.partnerId);
+    return { ...report, reportStatus: 'PREVIEW', integrityHash };
+  }),
 ];

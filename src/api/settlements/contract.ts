@@ -49,7 +49,8 @@ export const SettlementList = Type.Object({ reports: Type.Array(SettlementReport
 
 export type DisputeBody = Static<typeof DisputeBody>;
 
-const REPORT = {
+/** Example of a report. */
+export const REPORT = {
   reportDate: '2026-11-21',
   reportStatus: 'GENERATED',
   revision: 1,

@@ -22,7 +22,7 @@ import type { Clocks } from '../../engine/redis/clockSkew.js';
 import type { RedisNodes } from '../../engine/redis/nodes.js';
 import type { BooksStore } from '../books.store.js';
 import type { UnsettledDay } from './settledDays.store.js';
-import type { OnReport, StoredReport, WantedReport } from './settlements.store.js';
+import type { OnReport, ReportedDay, StoredReport, WantedReport } from './settlements.store.js';
 
 export interface SettlementReportsOptions {
   readonly store: Pick<BooksStore, 'settlements'> & Pick<EngineStore, 'cells' | 'partners'>;
@@ -93,6 +93,12 @@ export class SettlementReports {
     return made;
   }
 
+  /** Composes a preview of today's report. Stores nothing, so the job generates the report as always. */
+  previewToday(partnerId: number): ReturnType<BooksStore['settlements']['preview']> {
+    const today = dayOf(this.now().getTime());
+    return this.#options.store.settlements.preview(this.#dayOf(partnerId, today));
+  }
+
   /**
    * Generates all missing reports of an interval, and completes incomplete reports where possible. A failure
    * for one partner is reported through the observer and does not stop the others.
@@ -156,26 +162,26 @@ export class SettlementReports {
     how: Pick<WantedReport, 'actor' | 'reason' | 'isDue' | 'isComplete' | 'isOver'>,
   ): Promise<StoredReport | 'acknowledged' | 'not-due'> {
     const { store, onReport, events } = this.#options;
-    const startMs = startOf(date);
-    const endMs = startMs + DAY_MS;
-    const made = await store.settlements.make(
-      {
-        ...how,
-        partnerId,
-        date,
-        ids: { from: firstIdAt(startMs), to: firstIdAt(endMs) },
-        start: new Date(startMs),
-        end: new Date(endMs),
-        now: this.now(),
-      },
-      onReport,
-    );
+    const made = await store.settlements.make({ ...how, ...this.#dayOf(partnerId, date) }, onReport);
     if (typeof made !== 'string') {
       const { status, integrityHash, report } = made;
       const { reportDate, revision } = report;
       events.emit('SettlementReportMade', { partnerId, reportDate, revision, status, integrityHash });
     }
     return made;
+  }
+
+  #dayOf(partnerId: number, date: string): ReportedDay {
+    const startMs = startOf(date);
+    const endMs = startMs + DAY_MS;
+    return {
+      partnerId,
+      date,
+      ids: { from: firstIdAt(startMs), to: firstIdAt(endMs) },
+      start: new Date(startMs),
+      end: new Date(endMs),
+      now: this.now(),
+    };
   }
 
   /**

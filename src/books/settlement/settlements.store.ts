@@ -113,13 +113,18 @@ const notifyPartner: OnReport = async (tx, { partnerId, report, integrityHash })
   ]);
 };
 
-export interface WantedReport {
+/** A day of a partner, and the time at which its report is composed. */
+export interface ReportedDay {
   readonly partnerId: number;
   readonly date: string;
   /** Entry ids of the day: from (inclusive) and to (exclusive). */
   readonly ids: { readonly from: bigint; readonly to: bigint };
   readonly start: Date;
   readonly end: Date;
+  readonly now: Date;
+}
+
+export interface WantedReport extends ReportedDay {
   /** True if all entries of the day are confirmed to be committed. */
   readonly isComplete: boolean;
   /**
@@ -134,7 +139,6 @@ export interface WantedReport {
    * If true, a report is generated only if the day has none, or has an incomplete one that can be completed.
    */
   readonly isDue: boolean;
-  readonly now: Date;
 }
 
 /** Returns whether any revision was generated when the whole day was committed. */
@@ -164,7 +168,7 @@ async function previousHash(tx: Transaction, partnerId: number, date: string): P
  */
 async function figuresOf(
   tx: Transaction,
-  { partnerId, date, start, end }: WantedReport,
+  { partnerId, date, start, end }: ReportedDay,
 ): Promise<{ games: GameFigures[]; adjustmentsMicros: bigint; toId: bigint }> {
   const rows = await tx<
     {
@@ -215,6 +219,38 @@ async function figuresOf(
         communityBonusMicros: row.bonus,
       })),
   };
+}
+
+/**
+ * Composes the report of a day.
+ * @param isComplete false: the report ends with the newest committed entry
+ */
+async function composed(
+  tx: Transaction,
+  { partnerId, date, ids, now }: ReportedDay,
+  figures: Awaited<ReturnType<typeof figuresOf>>,
+  {
+    isComplete,
+    ...about
+  }: {
+    readonly revision: number;
+    readonly logCheckpoint: string | null | undefined;
+    readonly isComplete: boolean;
+  },
+): Promise<SettlementReportBody> {
+  const committed = figures.toId < ids.from ? ids.from : figures.toId + 1n;
+  const end = isComplete || committed > ids.to ? ids.to : committed;
+  return composeReport(
+    {
+      ...about,
+      reportDate: date,
+      ledgerFrom: String(ids.from),
+      ledgerTo: String(end),
+      previousHash: await previousHash(tx, partnerId, date),
+      generatedAt: now.toISOString(),
+    },
+    { ...figures, open: await openRoundsAt(tx, partnerId, end) },
+  );
 }
 
 const certifiedRtp = (row: {
@@ -308,21 +344,9 @@ export class Settlements {
         wanted.isComplete ||
         (wanted.isOver && figures.toId >= ids.to) ||
         (await hasCompleteReport(tx, partnerId, date));
-      const booked = figures.toId < ids.from ? ids.from : figures.toId + 1n;
-      const end = isComplete || booked > ids.to ? ids.to : booked;
-      const open = await openRoundsAt(tx, partnerId, end);
-      const report = composeReport(
-        {
-          reportDate: date,
-          revision: (newest?.report.revision ?? 0) + 1,
-          ledgerFrom: String(ids.from),
-          ledgerTo: String(end),
-          previousHash: await previousHash(tx, partnerId, date),
-          generatedAt: wanted.now.toISOString(),
-          logCheckpoint: await namedCheckpoint(tx),
-        },
-        { ...figures, open },
-      );
+      const revision = (newest?.report.revision ?? 0) + 1;
+      const logCheckpoint = await namedCheckpoint(tx);
+      const report = await composed(tx, wanted, figures, { revision, logCheckpoint, isComplete });
       const { text, integrityHash } = seal(report);
       const [row] = await tx<Row[]>`
         INSERT INTO settlement_reports (partner_id, report_date, revision, status, is_complete, report, integrity_hash, ends_dispute)
@@ -334,6 +358,19 @@ export class Settlements {
       if (isComplete) await onReport(tx, made);
       return made;
     });
+  }
+
+  /**
+   * Composes the report that a day would have now, with revision 0. Stores nothing. It names no checkpoint of
+   * the public log, because a named checkpoint is kept for ever.
+   */
+  async preview(day: ReportedDay): Promise<{ report: SettlementReportBody; integrityHash: string }> {
+    return this.#sql.begin(async (tx) => {
+      const figures = await figuresOf(tx, day);
+      const about = { revision: 0, logCheckpoint: undefined, isComplete: false };
+      const report = await composed(tx, day, figures, about);
+      return { report, integrityHash: seal(report).integrityHash };
+    }, 'ISOLATION LEVEL REPEATABLE READ, READ ONLY');
   }
 
   /**

@@ -17,9 +17,12 @@ import {
   bookedInto,
   DAY_MS,
   dayAt,
+  ENTRIES_AHEAD,
+  hashOf,
   longAgo,
   madeOf,
   oldPartner,
+  runIntoMoment,
   settlementWorker,
   shift,
   startOf,
@@ -351,4 +354,48 @@ describe('completeness of a settlement day', () => {
       }
     },
   );
+});
+
+test('previews the report of today in the sandbox without storing it, and makes the report itself by the schedule', async () => {
+  const service = await startService(stores, { ...ENTRIES_AHEAD, SETTLEMENT_CRON: never });
+  try {
+    const partner = await settled(service, 0);
+    const spin = { gameId: partner.gameId, playerId: 'p', wagerUsd: 0.25 };
+    for (let i = 0; i < 3; i++) expect((await service.spin(partner.key, spin)).status).toBe(200);
+    let preview: Record<string, unknown> = {};
+    await until(async () => {
+      preview = (await service.partner('GET', '/sandbox/settlement-preview', partner.key)).body;
+      return preview.totalSpins === 3;
+    }, 'the preview has the spins');
+    expect(preview).toMatchObject({
+      reportDate: today,
+      reportStatus: 'PREVIEW',
+      revision: 0,
+      totalWageredUsd: 0.75,
+      previousHash: null,
+    });
+    expect(hashOf(preview)).toBe(preview.integrityHash);
+    expect((await service.partner('GET', `/settlements/${today}`, partner.key)).status).toBe(404);
+    expect((await service.partner('GET', '/settlements', partner.key)).body).toMatchObject({ total: 0 });
+
+    const tomorrow = shift(today, 1);
+    await runIntoMoment(redis, partner.cell, startOf(tomorrow), 0);
+    expect((await service.spin(partner.key, spin)).status).toBe(200);
+    await bookedInto(sql, partner.cell, tomorrow);
+    workers.push(await settlementWorker(stores, tomorrow));
+    await workers[0]!.job.turn();
+    expect(await made(partner.partnerId)).toEqual([`${today} 1 GENERATED`]);
+    const report = await service.partner('GET', `/settlements/${today}`, partner.key);
+    expect(report.body).toMatchObject({
+      totalSpins: 3,
+      gameBreakdown: preview.gameBreakdown,
+      previousHash: null,
+    });
+
+    const production = await service.newPartner({ environment: 'production' });
+    const refused = await service.partner('GET', '/sandbox/settlement-preview', production.key);
+    expect(refused).toMatchObject({ status: 404, body: { errorCode: 'KS-4215' } });
+  } finally {
+    await service.stop();
+  }
 });
