@@ -4,6 +4,7 @@
  *
  * <paths>
  * /api/partner/v1
+ *   /adjustments                    get listAdjustments (adjustments)
  *   /events                         get listEvents (webhooks)
  *   /games                          get listGames (games),
  *                                   post registerGame (games)
@@ -24,6 +25,7 @@
  *       /spins                      get listPlayerSpins (players)
  *   /reports
  *     /games                        get getPartnerGamesReport (reports)
+ *   /rounds                         get listRoundsByTime (blackjack)
  *   /sandbox
  *     /next-outcome                 post chooseNextOutcome (sandbox)
  *     /settlement-preview           get previewSettlement (sandbox)
@@ -140,6 +142,7 @@
  * </paths>
  */
 
+import * as adjustments from './adjustments/contract.js';
 import * as auditLog from './auditLog/contract.js';
 import * as blackjack from './blackjack/contract.js';
 import * as cells from './cells/contract.js';
@@ -166,6 +169,7 @@ import * as versions from './versions/contract.js';
 import * as webhooks from './webhooks/contract.js';
 
 export const CONTRACTS = {
+  adjustments,
   auditLog,
   blackjack,
   cells,

@@ -1,6 +1,7 @@
 /**
  * Collects the handlers of all operations by resource. The spin has its own request path and is not included.
  */
+import { adjustmentRoutes } from './adjustments/routes.js';
 import { auditLogRoutes } from './auditLog/routes.js';
 import { blackjackRoutes } from './blackjack/routes.js';
 import { cellRoutes } from './cells/routes.js';
@@ -31,6 +32,7 @@ import { webhookRoutes } from './webhooks/routes.js';
 /** @param brand name of the service */
 export function allRoutes(services: Services, brand: string): Route[] {
   const routes: Route[] = [
+    ...adjustmentRoutes(services),
     ...auditLogRoutes(services),
     ...blackjackRoutes(services),
     ...cellRoutes(services),

@@ -10,3 +10,16 @@ export const REFUND_PREFIX = 'raffle-void:';
  */
 export const refundRequestId = (gameId: number, spinId: string): string =>
   `${REFUND_PREFIX}${gameId}:${spinId}`;
+
+/** Ticket of a voided raffle for which a refund was made. */
+export interface RefundedTicket {
+  readonly gameId: number;
+  readonly spinId: string;
+}
+
+/** Returns the ticket of a refund's requestId. Undefined for the requestId of an operator's adjustment. */
+export function refundedTicket(requestId: string): RefundedTicket | undefined {
+  if (!requestId.startsWith(REFUND_PREFIX)) return undefined;
+  const [gameId, spinId] = requestId.slice(REFUND_PREFIX.length).split(':');
+  return { gameId: Number(gameId), spinId: spinId! };
+}

@@ -1,6 +1,7 @@
 /** Webhooks: event types, ids and bodies of events, and the signatures of attempts (docs/contract.md §13). */
 import { createHmac, type KeyObject } from 'node:crypto';
 import { type Static, Type } from '#typebox';
+import type { AdjustmentData } from './adjustment.js';
 import { exactJson, type WithSums } from './exactJson.js';
 import { choice, nullable, timestamp } from './schema.js';
 import { EVENT_TYPES, type EVENTS } from './webhookEvents.js';
@@ -33,6 +34,7 @@ export interface EventData {
   'settlement.report_ready': WithSums<Sent<'settlement.report_ready'>, 'totalSpins'>;
   'block.low_reserve': Sent<'block.low_reserve'>;
   'api_key.expiring': Sent<'api_key.expiring'>;
+  'player.adjusted': AdjustmentData;
   'api.version.deprecated': Sent<'api.version.deprecated'>;
   'game.status_changed': Sent<'game.status_changed'>;
   'webhook.deactivated': {
@@ -88,6 +90,14 @@ export const SAMPLE_DATA: { readonly [Type in SubscribedEventType]: EventData[Ty
   },
   'block.low_reserve': { gameId: 1, readyBlocks: 1, minReadyBlocks: 2 },
   'api_key.expiring': { keyId: 1, name: 'test', expiresAt: '2026-01-31T00:00:00.000Z', daysLeft: 30 },
+  'player.adjusted': {
+    entryId: '00000000000000000000000000000000',
+    kind: 'adjustment',
+    playerId: 'test-player',
+    amountUsd: -5.5,
+    balanceAfterUsd: 1043.75,
+    reason: 'test',
+  },
   'game.status_changed': { gameId: 1, status: 'SUSPENDED', reason: 'OPERATOR' },
 };
 

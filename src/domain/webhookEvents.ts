@@ -1,5 +1,6 @@
 /** Schemas of the events for webhooks and the event feed (docs/contract.md §13). */
 import { Type } from '#typebox';
+import { adjustmentMembers } from './adjustment.js';
 import { choice, nullable, SandboxMark, timestamp, usd } from './schema.js';
 
 export const EVENT_TYPES = [
@@ -7,6 +8,7 @@ export const EVENT_TYPES = [
   'settlement.report_ready',
   'block.low_reserve',
   'api_key.expiring',
+  'player.adjusted',
   'game.status_changed',
 ] as const;
 
@@ -64,6 +66,7 @@ export const EVENTS = {
     expiresAt: timestamp(),
     daysLeft: Type.Integer({ description: 'Days until the key expires: 30, 7 or 1' }),
   }),
+  'player.adjusted': eventOf('player.adjusted', adjustmentMembers),
   'game.status_changed': eventOf('game.status_changed', {
     gameId: Type.Integer(),
     status: StatusOfGame,

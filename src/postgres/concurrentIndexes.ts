@@ -10,6 +10,8 @@ const INDEXES: Readonly<Record<string, string>> = {
   // Few blocks match the condition of either index, so both indexes stay small.
   blocks_not_exhausted: 'blocks (game_id, to_index) WHERE exhausted_at IS NULL',
   blocks_with_outcomes: 'blocks (exhausted_at) WHERE exhausted_at IS NOT NULL AND octet_length(outcomes) > 0',
+  // The feed of a partner's adjustments is read in this order.
+  adjustments_by_entry: 'adjustments (partner_id, entry_id)',
   // Few rounds are open or voided, because most are settled, so the index stays small.
   rounds_unsettled: "rounds (status, deal_id) WHERE status <> 'SETTLED'",
 };

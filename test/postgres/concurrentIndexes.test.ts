@@ -25,10 +25,10 @@ afterAll(async () => {
 const valid = async (): Promise<string[]> => {
   const rows = await sql`
     SELECT relname FROM pg_index JOIN pg_class ON oid = indexrelid
-    WHERE indisvalid AND relname IN ('blocks_not_exhausted', 'blocks_with_outcomes', 'rounds_unsettled') ORDER BY relname`;
+    WHERE indisvalid AND relname IN ('adjustments_by_entry', 'blocks_not_exhausted', 'blocks_with_outcomes', 'rounds_unsettled') ORDER BY relname`;
   return rows.map((row) => row.relname as string);
 };
-const ALL = ['blocks_not_exhausted', 'blocks_with_outcomes', 'rounds_unsettled'];
+const ALL = ['adjustments_by_entry', 'blocks_not_exhausted', 'blocks_with_outcomes', 'rounds_unsettled'];
 
 test('the migrations create all indexes of large tables', async () => {
   expect(await valid()).toEqual(ALL);

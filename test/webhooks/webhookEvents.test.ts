@@ -27,7 +27,13 @@ import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
 const DAY_MS = 86_400_000;
-const EVENTS = ['spin.large_win', 'settlement.report_ready', 'block.low_reserve', 'api_key.expiring'];
+const EVENTS = [
+  'spin.large_win',
+  'settlement.report_ready',
+  'block.low_reserve',
+  'api_key.expiring',
+  'player.adjusted',
+];
 /** All types of events that a webhook can subscribe to. */
 const ALL_EVENTS = [...EVENTS, 'game.status_changed'];
 const WAGER = 0.25;
@@ -244,6 +250,93 @@ describe('the event spin.large_win', () => {
     const length = made.filter(({ outcome }) => outcome.payoutUsd > 0).length;
     const feed = () => client.partner('GET', '/events?limit=100', key);
     await expect.poll(feed, { timeout: 90_000 }).toMatchObject({ body: { events: { length } } });
+  });
+});
+
+describe('the event player.adjusted', () => {
+  const adjust = (partnerId: number, amountUsd: number, requestId: string) =>
+    client.operator<{ adjustmentId: string; balanceUsd: number }>(
+      'POST',
+      `/partners/${partnerId}/players/alice/adjustments`,
+      { amountUsd, reason: 'a complaint', requestId },
+    );
+
+  test('sends player.adjusted once for each adjustment, and none for a repeated or refused one', async () => {
+    const partner = await listener({ openingBalanceUsd: 10, balanceMode: 'enforce' });
+    const { partnerId } = partner;
+    const made = [await adjust(partnerId, 2.5, 'one'), await adjust(partnerId, -1, 'two')];
+    expect(await adjust(partnerId, -1, 'two')).toMatchObject({ status: 200, body: made[1]!.body });
+    expect(await adjust(partnerId, -100, 'three')).toMatchObject({ body: { errorCode: 'KS-4225' } });
+    await until(() => partner.received.length >= 2, 'the partner is notified');
+    const wanted = [2.5, -1].map((amountUsd, i) => ({
+      entryId: made[i]!.body.adjustmentId,
+      kind: 'adjustment',
+      playerId: 'alice',
+      amountUsd,
+      balanceAfterUsd: made[i]!.body.balanceUsd,
+      reason: 'a complaint',
+    }));
+    const events = await client.partner<{ events: { event: string; data: unknown }[] }>(
+      'GET',
+      '/events',
+      partner.key,
+    );
+    expect(events.body.events.map(({ event, data }) => [event, data])).toEqual(
+      wanted.map((data) => ['player.adjusted', data]),
+    );
+    expect(await recorded(partnerId)).toBe(2);
+    const byAmount = (one: Record<string, unknown>, two: Record<string, unknown>) =>
+      Number(two.amountUsd) - Number(one.amountUsd);
+    expect(partner.data('player.adjusted').sort(byAmount)).toEqual(wanted);
+    const listed = await client.partner('GET', '/adjustments', partner.key);
+    expect(listed.body.adjustments).toMatchObject(wanted);
+  });
+
+  test('records player.adjusted in the transaction that commits the entry, or not at all', async () => {
+    const { partnerId, key } = await client.newPartner();
+    const entries = () => books`
+      SELECT l.xmin::text = e.xmin::text AS is_together FROM ledger l
+        LEFT JOIN events e ON e.partner_id = l.partner_id AND e.event = 'player.adjusted'
+      WHERE l.partner_id = ${partnerId} AND l.kind = 3`;
+    const adjusted = await books.begin(async (tx) => {
+      // The lock stops every flush with an adjustment before its end.
+      await tx`LOCK TABLE events IN SHARE MODE`;
+      const asked = adjust(partnerId, 1, 'locked');
+      await until(async () => {
+        const waiting = await tx`
+          SELECT 1 FROM pg_locks WHERE relation = 'events'::regclass AND NOT granted`;
+        return waiting.length > 0;
+      }, 'the flush waits for the lock');
+      expect(await entries()).toHaveLength(0);
+      return { asked };
+    });
+    expect((await adjusted.asked).status).toBe(200);
+    await until(async () => (await entries()).length > 0, 'the adjustment is committed');
+    expect(await entries()).toEqual([{ is_together: true }]);
+    const { body } = await client.partner<{ events: unknown[] }>('GET', '/events', key);
+    expect(body.events).toHaveLength(1);
+  });
+
+  test('sends player.adjusted for each refunded ticket of a voided raffle', async () => {
+    const partner = await listener();
+    const raffle = await client.api.newRaffle(partner.partnerId, 'voided', {
+      ticketPriceUsd: WAGER,
+      poolSize: 10,
+      prizes: [{ prizeName: 'Mug', prizeTier: 1, valueUsd: 1, count: 10 }],
+    });
+    const tickets = await spins(partner, raffle, 3);
+    const path = `/raffles/${raffle}/void`;
+    await until(
+      async () => (await client.operator('POST', path, { reason: 'a fault' })).body.isDone === true,
+      'each ticket is refunded',
+    );
+    await until(() => partner.received.length >= 3, 'the partner is notified');
+    const told = partner.data('player.adjusted');
+    expect(told.map(({ spinId }) => spinId).sort()).toEqual(tickets.map(({ spinId }) => spinId).sort());
+    expect(told).toMatchObject(
+      tickets.map(() => ({ kind: 'refund', gameId: raffle, amountUsd: WAGER, reason: 'a fault' })),
+    );
+    expect(await recorded(partner.partnerId)).toBe(3);
   });
 });
 

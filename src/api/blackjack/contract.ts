@@ -20,6 +20,7 @@ import {
   VoidBody,
 } from '../../domain/schema.js';
 import { endpoint, operatorRead } from '../contract/endpoint.js';
+import { feedBounds, feedComplete, feedCursor, feedPaging } from '../contract/feedQuery.js';
 import { GameResponse } from '../games/contract.js';
 import { ReasonQuery } from '../partners/contract.js';
 import { PlayerBalance } from '../spins/contract.js';
@@ -196,6 +197,37 @@ export const RoundQuery = Type.Object({
 
 export const RoundPage = Type.Object({ rounds: Type.Array(RoundRecordResponse), ...pageMembers });
 
+export const RoundEntry = Type.Object({
+  entryId: Type.String({ description: 'Id of the ledger entry; the first one equals the `roundId`' }),
+  createdAt: timestamp(),
+  wagerUsd: usd('Stake that the entry charged, in USD; negative if a void returned it'),
+  payoutUsd: usd('Payout of the entry, in USD; only the last entry of a settled round has one'),
+  balanceAfterUsd: usd('Balance of the player after the entry, in USD'),
+});
+
+export const TimedRound = Type.Object({
+  ...RoundRecordResponse.properties,
+  endedAt: nullable(timestamp()),
+  entries: Type.Array(RoundEntry, {
+    description: 'Ledger entries of the round: the deal, each action, a void',
+  }),
+});
+
+export const RoundFeedQuery = Type.Object({
+  ...feedBounds('rounds dealt'),
+  gameId: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: ID_MAX, description: 'Only rounds of this game' }),
+  ),
+  playerId: Type.Optional(opaque('Only rounds of this player')),
+  ...feedPaging('rounds', 'roundId'),
+});
+
+export const RoundFeed = Type.Object({
+  rounds: Type.Array(TimedRound),
+  ...feedCursor('rounds'),
+  ...feedComplete('rounds'),
+});
+
 export type BlackjackBody = Static<typeof BlackjackBody>;
 export type DealBody = Static<typeof DealBody>;
 export type ActionBody = Static<typeof ActionBody>;
@@ -366,6 +398,51 @@ export const listRounds = endpoint(
   {
     description: 'Lists rounds by page, optionally only those of one player or those with one status.',
     response: { rounds: [RECORD], page: 1, limit: 20, total: 1 },
+  },
+);
+
+export const listRoundsByTime = endpoint(
+  {
+    method: 'get',
+    path: '/rounds',
+    operationId: 'listRoundsByTime',
+    tag: 'Rounds',
+    summary: "List the account's blackjack rounds by the time of their deal, oldest first",
+    scope: 'partner',
+    query: RoundFeedQuery,
+    status: 200,
+    response: RoundFeed,
+    errors: [],
+    failure: ERRORS.internal,
+  },
+  {
+    description:
+      'The bounds apply to the deal, and `entries` has the time and the amounts of every later step. An open round is listed in its present state, so read it again until `endedAt` is not null. A page may have fewer rounds than `limit`, even none, while `nextCursor` is not null. New rounds never cause a round to be skipped or repeated. To follow the ledger, send the `roundId` of the last round as `cursor`. After days were archived and dropped, `completeFrom` is the time from which all rounds are available.',
+    response: {
+      rounds: [
+        {
+          ...RECORD,
+          endedAt: '2026-11-22T04:19:41.002Z',
+          entries: [
+            {
+              entryId: RECORD.roundId,
+              createdAt: RECORD.createdAt,
+              wagerUsd: 0.25,
+              payoutUsd: 0,
+              balanceAfterUsd: 999.75,
+            },
+            {
+              entryId: '7c1e5d0b2f4a43968e7d6c5b4a392817',
+              createdAt: '2026-11-22T04:19:41.002Z',
+              wagerUsd: 0,
+              payoutUsd: 0.5,
+              balanceAfterUsd: 1000.25,
+            },
+          ],
+        },
+      ],
+      nextCursor: null,
+    },
   },
 );
 

@@ -20,6 +20,7 @@ import type {
   MisplacedAction,
 } from '../../engine/blackjack/roundPlay.js';
 import { gameOf } from '../games/routes.js';
+import { completeFrom, cursorBefore, feedPage, feedRange, keptOf } from '../server/feed.js';
 import { activePartnerOf, knownGame, ownGame } from '../server/found.js';
 import { learn, Replayed, type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
@@ -66,6 +67,24 @@ async function shownRecord(services: Services, record: RoundRecord) {
     actions: record.moves,
     table: { wagerUsd: Number(microsToUsdText(table.wagerMicros)), rules: table.rules },
     createdAt: new Date(entryTimeMs(record.entryIds[0]!)).toISOString(),
+  };
+}
+
+/** Renders a round for the feed: its record, with the ledger entries that moved its money. */
+async function timedRound(services: Services, record: RoundRecord) {
+  const { entryIds, wagersMicros, balancesMicros, partnerId, status, payoutMicros = 0 } = record;
+  const timeOf = (id: bigint): string => new Date(entryTimeMs(id)).toISOString();
+  const last = entryIds.length - 1;
+  return {
+    ...(await shownRecord(services, record)),
+    endedAt: status === 'OPEN' ? null : timeOf(entryIds[last]!),
+    entries: entryIds.map((id, place) => ({
+      entryId: services.spinIds.encodeOne(id, partnerId),
+      createdAt: timeOf(id),
+      wagerUsd: jsonUsd(BigInt(wagersMicros[place]!)),
+      payoutUsd: jsonUsd(BigInt(place === last && status === 'SETTLED' ? payoutMicros : 0)),
+      balanceAfterUsd: jsonUsd(BigInt(balancesMicros[place]!)),
+    })),
   };
 }
 
@@ -202,6 +221,17 @@ export const blackjackRoutes = (services: Services): Route[] => [
     const { rounds, total } = await services.store.rounds.page(partner.partnerId, only, page, limit);
     const records = await Promise.all(rounds.map((record) => shownRecord(services, record)));
     return { rounds: records, page, limit, total };
+  }),
+  route(contract.listRoundsByTime, async ({ partner, query }) => {
+    const range = await keptOf(services, feedRange(services, partner, query, 'roundId'));
+    const { items, nextId } = await feedPage(services, partner, () =>
+      services.store.rounds.byTime(range, query.limit),
+    );
+    return {
+      rounds: await Promise.all(items.map((record) => timedRound(services, record))),
+      nextCursor: cursorBefore(services, partner, nextId),
+      ...(await completeFrom(services)),
+    };
   }),
   ...operatorRoutes(services),
   listAllRounds(services),

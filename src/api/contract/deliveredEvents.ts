@@ -60,6 +60,23 @@ export const EVENT_REFERENCES: Readonly<Record<string, EventReference>> = {
       data: { keyId: 2, name: 'back end', expiresAt: '2026-11-29T00:00:00.000Z', daysLeft: 7 },
     },
   },
+  'player.adjusted': {
+    description:
+      'Sent when the operator adjusts the balance of a player, and for each ticket that is refunded because the operator voided its raffle.',
+    body: {
+      id: 'evt_01a201760794207681c2d3e4f5a6b7c8',
+      event: 'player.adjusted',
+      ...EVENT,
+      data: {
+        entryId: 'f4abbfd7541bd6f71c3311b61d6d2bbd',
+        kind: 'adjustment',
+        playerId: 'alice',
+        amountUsd: -5.5,
+        balanceAfterUsd: 1043.75,
+        reason: 'Correction of ticket 4711',
+      },
+    },
+  },
   'game.status_changed': {
     description: 'Sent when a game stops or resumes.',
     body: {

@@ -13,6 +13,7 @@ import {
   timestamp,
   usd,
 } from '../../domain/schema.js';
+import { ADJUSTMENT, AdjustmentRecord } from '../adjustments/contract.js';
 import { RoundDealer, RoundHand, RoundInsurance, RoundPhase, RoundStatus } from '../blackjack/contract.js';
 import { CommunityBonus } from '../communal/contract.js';
 import { endpoint } from '../contract/endpoint.js';
@@ -150,7 +151,13 @@ export const RecalledGame = Type.Object({
   endedAt: Type.Optional(nullable(timestamp())),
 });
 
-export const Recall = Type.Object({ games: Type.Array(RecalledGame) });
+export const Recall = Type.Object({
+  games: Type.Array(RecalledGame),
+  adjustments: Type.Array(AdjustmentRecord, {
+    description:
+      "The operator's adjustments of the balance and the refunds of voided raffles, newest first: those since the oldest of `games`, at most `limit`",
+  }),
+});
 
 export const getPlayer = endpoint(
   {
@@ -226,12 +233,13 @@ export const recallGames = endpoint(
   },
   {
     description:
-      'Lists spins, tickets, rounds and shares of communal progressives together, ordered by their start. The hole card of an open round is hidden. The share of a player who triggered a bonus is listed only with the spin that triggered it.',
+      'Lists spins, tickets, rounds and shares of communal progressives together, ordered by their start. The hole card of an open round is hidden. The share of a player who triggered a bonus is listed only with the spin that triggered it. `adjustments` has the changes of the balance between these games.',
     response: {
       games: [
         { kind: 'ticket', ...RAFFLE_HISTORY, payoutUsd: 50, displayName: 'Dinner raffle' },
         { kind: 'spin', ...SLOT_HISTORY, payoutUsd: 0.5, displayName: 'Classic' },
       ],
+      adjustments: [ADJUSTMENT],
     },
   },
 );

@@ -8,6 +8,7 @@ import { jsonUsd } from '../../domain/exactJson.js';
 import type { Partner } from '../../domain/game.js';
 import { actionsOf, type RoundRecord, viewRound } from '../../domain/games/round.js';
 import type { LedgerEntry } from '../../domain/ledgerColumns.js';
+import { adjustmentRecord } from '../adjustments/routes.js';
 import { tableOf } from '../blackjack/routes.js';
 import { eventIdOf } from '../communal/views.js';
 import { booked, knownGame, playerOf } from '../server/found.js';
@@ -28,10 +29,12 @@ interface Found {
   /** First ledger entry of each game, newest game first. */
   readonly starts: readonly LedgerEntry[];
   readonly shares: ReadonlyMap<bigint, RecalledShare>;
+  /** Entries of adjustments that are newer than the oldest game, newest first; at most as many as games. */
+  readonly adjustments: readonly LedgerEntry[];
 }
 
 /**
- * Finds the newest games of a player by their first ledger entries.
+ * Finds the newest games of a player by their first ledger entries, and the adjustments since then.
  *
  * @param newestId newest committed entry of the player
  */
@@ -43,6 +46,7 @@ async function newestGames(
 ): Promise<Found> {
   const starts: LedgerEntry[] = [];
   const shares = new Map<bigint, RecalledShare>();
+  const adjustments: LedgerEntry[] = [];
   let fromId = newestId;
   for (let walks = 0; walks < WALKS_MAX && fromId > 0n && starts.length < limit; walks++) {
     const entries = await store.spinHistory.statement(player, fromId, WALK_ENTRIES);
@@ -52,9 +56,15 @@ async function newestGames(
     const isStart = (entry: LedgerEntry): boolean =>
       isShownAsSpin(entry) || entry.kind === 'roundDeal' || shares.get(entry.id)?.isTrigger === false;
     starts.push(...entries.filter(isStart));
+    adjustments.push(...entries.filter(({ kind }) => kind === 'adjustment'));
     fromId = entries.at(-1)?.previousId ?? 0n;
   }
-  return { starts: starts.slice(0, limit), shares };
+  const oldest = starts[limit - 1]?.id ?? 0n;
+  return {
+    starts: starts.slice(0, limit),
+    shares,
+    adjustments: adjustments.filter(({ id }) => id > oldest).slice(0, limit),
+  };
 }
 
 async function recalledSpins(services: Services, partner: Partner, starts: readonly LedgerEntry[]) {
@@ -135,12 +145,14 @@ async function recall(services: Services, partner: Partner, playerId: string, li
   const { partnerId } = partner;
   const { newestEntryId } = await playerOf(cells, partnerId, playerId);
   await booked(cells, newestEntryId);
-  const { starts, shares } = await newestGames(services, { partnerId, playerId }, newestEntryId, limit);
+  const found = await newestGames(services, { partnerId, playerId }, newestEntryId, limit);
+  const { starts, shares } = found;
   const dealIds = starts.filter(({ kind }) => kind === 'roundDeal').map(({ id }) => id);
-  const [names, spins, rounds] = await Promise.all([
+  const [names, spins, rounds, adjustments] = await Promise.all([
     store.recall.displayNames([...new Set(starts.map(({ gameId }) => gameId))]),
     recalledSpins(services, partner, starts),
     store.rounds.ofDeals(dealIds),
+    store.adjustments.ofEntries(partnerId, found.adjustments),
   ]);
   const games = await Promise.all(
     starts.map(async (entry) => {
@@ -155,7 +167,7 @@ async function recall(services: Services, partner: Partner, playerId: string, li
       return { ...game, displayName: names.get(entry.gameId)! };
     }),
   );
-  return { games };
+  return { games, adjustments: adjustments.map((adjustment) => adjustmentRecord(services, adjustment)) };
 }
 
 export const recallRoutes = (services: Services): Route[] => [

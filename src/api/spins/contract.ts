@@ -16,6 +16,7 @@ import {
 import { CommunityBonus } from '../communal/contract.js';
 import { endpoint } from '../contract/endpoint.js';
 import { RAFFLE_SPIN, SLOT_HISTORY, SLOT_SPIN, STATEMENT_ENTRY, TOLD_BONUS } from '../contract/examples.js';
+import { feedBounds, feedComplete, feedCursor, feedPaging } from '../contract/feedQuery.js';
 import { SPIN_CSV_EXAMPLE } from '../contract/spinCsv.js';
 
 export const SpinBody = Type.Object({
@@ -107,42 +108,19 @@ export const SpinRecord = Type.Object({ ...historyMembers, playerId: Type.String
 export const PlayerSpin = Type.Object(historyMembers);
 
 export const SpinFeedQuery = Type.Object({
-  from: Type.Optional(
-    Type.String({ format: 'date-time', description: 'Only spins from this RFC 3339 time on' }),
-  ),
-  to: Type.Optional(
-    Type.String({ format: 'date-time', description: 'Only spins before this RFC 3339 time' }),
-  ),
+  ...feedBounds('spins'),
   gameId: Type.Optional(
     Type.Integer({ minimum: 1, maximum: ID_MAX, description: 'Only spins of this game' }),
   ),
   playerId: Type.Optional(opaque('Only spins of this player')),
-  cursor: Type.Optional(
-    Type.String({ description: 'Only spins after this position: a `nextCursor`, or the `spinId` of a spin' }),
-  ),
-  limit: Type.Integer({
-    minimum: 1,
-    maximum: 100,
-    default: 20,
-    description: 'Maximum number of spins in a response',
-  }),
+  ...feedPaging('spins', 'spinId'),
   escapeFormulas,
 });
 
 export const SpinFeed = Type.Object({
   spins: Type.Array(SpinRecord),
-  nextCursor: nullable(
-    Type.String({
-      description: 'Value of `cursor` for the next page; null if the ledger has no more spins of the range',
-    }),
-  ),
-  completeFrom: Type.Optional(
-    Type.String({
-      format: 'date-time',
-      description:
-        'Time from which all spins are available. Earlier spins were archived and removed. Absent if none were removed.',
-    }),
-  ),
+  ...feedCursor('spins'),
+  ...feedComplete('spins'),
 });
 
 export type SpinBody = Static<typeof SpinBody>;

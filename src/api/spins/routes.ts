@@ -4,22 +4,20 @@
  */
 import { type CsvText, csvTexts } from '../../domain/csv.js';
 import { entryCell, firstIdAt } from '../../domain/entryId.js';
-import { ApiError, ERRORS, type Fault, invalid } from '../../domain/errors.js';
+import { ApiError, ERRORS } from '../../domain/errors.js';
 import { type Partner, prizeTierOf } from '../../domain/game.js';
 import type { LedgerEntry } from '../../domain/ledgerColumns.js';
 import { ENTRY_KINDS } from '../../domain/ledgerEntry.js';
-import { NO_TIME, rfc3339Time } from '../../domain/rfc3339.js';
 import { Semaphore } from '../../platform/semaphore.js';
 import { SPIN_CSV_HEAD, spinCsvRow } from '../contract/spinCsv.js';
+import { completeFrom, cursorBefore, type FeedRange, feedPage, feedRange, keptOf } from '../server/feed.js';
 import { booked, knownGame, noSpin } from '../server/found.js';
 import { type Route, type RouteRequest, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
 import * as contract from './contract.js';
 import { isShownAsSpin, shownSpins, spinRecords, statementEntry } from './records.js';
-import type { SpinRange, SpinsFound } from './spinHistory.store.js';
+import type { SpinsFound } from './spinHistory.store.js';
 
-/** The largest id that a ledger entry can have. */
-const ID_END = 2n ** 63n - 1n;
 /**
  * Number of rows in one chunk of CSV. A chunk takes a few milliseconds, after which other requests get their
  * turn.
@@ -34,55 +32,9 @@ const CSV_OF_PARTNER_MAX = 4;
 
 type Request = RouteRequest<typeof contract.listSpins>;
 
-interface Wanted extends SpinRange {
-  readonly partner: Partner;
-  readonly playerId: string | undefined;
-}
-
-/**
- * Parses the query of a spin list.
- *
- * @throws ApiError (KS-4101) with all faults of the query
- */
-function wantedOf(services: Services, { partner, query }: Request): Wanted {
-  const faults: Fault[] = [];
-  const time = (name: 'from' | 'to'): number | undefined => {
-    const text = query[name];
-    if (text === undefined) return undefined;
-    const date = rfc3339Time(text);
-    if (date !== undefined) return Math.max(0, date.getTime());
-    faults.push({ path: `/${name}`, message: NO_TIME });
-    return undefined;
-  };
-  const [fromMs, toMs] = [time('from') ?? 0, time('to')];
-  if (toMs !== undefined && toMs < fromMs) faults.push({ path: '/to', message: 'must not be before `from`' });
-  const { cursor } = query;
-  const after = cursor === undefined ? undefined : services.spinIds.decode(cursor);
-  if (cursor !== undefined && after?.partnerId !== partner.partnerId)
-    faults.push({ path: '/cursor', message: 'must be a `nextCursor` or a `spinId` of this account' });
-  if (faults.length > 0) throw invalid(faults);
-  const fromId = firstIdAt(fromMs);
-  const afterId = after === undefined ? 0n : after.entryId + 1n;
-  const toId = toMs === undefined ? ID_END : firstIdAt(toMs);
-  return {
-    partner,
-    partnerId: partner.partnerId,
-    fromId: afterId > fromId ? afterId : fromId,
-    toId: toId < ID_END ? toId : ID_END,
-    gameId: query.gameId,
-    playerId: query.playerId,
-  };
-}
-
-/**
- * Restricts the range to days that the ledger still has. Of dropped days the ledger has only totals, not
- * entries.
- */
-async function keptOf({ store }: Services, wanted: Wanted): Promise<Wanted> {
-  const keptFrom = await store.ledgerDays.keptFrom();
-  const fromId = keptFrom === undefined ? 0n : firstIdAt(keptFrom.getTime());
-  return fromId > wanted.fromId ? { ...wanted, fromId } : wanted;
-}
+/** Parses the query of a spin list. */
+const wantedOf = (services: Services, { partner, query }: Request): FeedRange =>
+  feedRange(services, partner, query, 'spinId');
 
 /**
  * Returns spins of one player.
@@ -91,7 +43,7 @@ async function keptOf({ store }: Services, wanted: Wanted): Promise<Wanted> {
  */
 async function ofPlayer(
   services: Services,
-  { partner: { partnerId }, ...wanted }: Wanted,
+  { partner: { partnerId }, ...wanted }: FeedRange,
   playerId: string,
   limit: number,
 ): Promise<SpinsFound> {
@@ -113,22 +65,10 @@ async function ofPlayer(
  *
  * @throws ApiError (KS-5002) if these spins are not committed in time
  */
-async function pageOf(services: Services, wanted: Wanted, limit: number): Promise<SpinsFound> {
-  const { store } = services;
-  const { reads } = services.cells;
-  if (wanted.playerId !== undefined) return ofPlayer(services, wanted, wanted.playerId, limit);
-  const { cell } = wanted.partner;
-  // The outbox is read before the ledger. An entry that is committed between the two reads leaves the outbox.
-  // If the ledger were read first, both reads would miss this entry.
-  const before = await reads.newestInOutbox(cell);
-  const found = await store.spinHistory.spinsByTime(wanted, limit);
-  if (found.nextId !== undefined) return found;
-  const isMoved = found.reach.cell !== cell;
-  if (!isMoved && before <= found.reach.toId) return found;
-  const newestId = isMoved ? await reads.newestInOutbox(found.reach.cell) : before;
-  if (newestId > found.reach.toId) await booked(services.cells, newestId);
-  return store.spinHistory.spinsByTime(wanted, limit);
-}
+const pageOf = (services: Services, wanted: FeedRange, limit: number): Promise<SpinsFound> =>
+  wanted.playerId === undefined
+    ? feedPage(services, wanted.partner, () => services.store.spinHistory.spinsByTime(wanted, limit))
+    : ofPlayer(services, wanted, wanted.playerId, limit);
 
 /** Counts the running exports of each partner. */
 class Exports {
@@ -149,7 +89,7 @@ class Exports {
       let fromId: bigint | undefined = wanted.fromId;
       let head = SPIN_CSV_HEAD;
       while (fromId !== undefined) {
-        const range: Wanted = { ...wanted, fromId };
+        const range: FeedRange = { ...wanted, fromId };
         const [found, text] = await this.#turns.run(async () => {
           const page = await pageOf(services, range, CSV_ROWS);
           return [page, head + (await csvOf(services, partner, page.entries, csvText))] as const;
@@ -211,11 +151,8 @@ const feedRoutes = (services: Services): Route[] => {
         );
         const records = await spinRecords(services, partner, entries);
         const spins = records.map((record, place) => ({ ...record, playerId: entries[place]!.playerId }));
-        const nextCursor =
-          nextId === undefined ? null : services.spinIds.encodeOne(nextId - 1n, partner.partnerId);
-        const keptFrom = await services.store.ledgerDays.keptFrom();
-        const completeFrom = keptFrom === undefined ? {} : { completeFrom: keptFrom.toISOString() };
-        return { spins, nextCursor, ...completeFrom };
+        const nextCursor = cursorBefore(services, partner, nextId);
+        return { spins, nextCursor, ...(await completeFrom(services)) };
       },
       {
         csvPieces: (request) => exports.run(services, request),

@@ -4,6 +4,8 @@ import { isOnThisMachine, LedgerStorage } from '../../books/archive/ledgerStorag
 import { RtpJudging } from '../../books/returns/rtpJudging.js';
 import { SettlementJob } from '../../books/settlement/job.js';
 import { SettlementReports } from '../../books/settlement/settlementReports.js';
+import { adjustmentData } from '../../domain/adjustment.js';
+import { entryTimeMs } from '../../domain/entryId.js';
 import { SpinIds } from '../../domain/spinId.js';
 import { findDeal } from '../../engine/blackjack/rounds.store.js';
 import { BlockKeeper, type KeeperOptions } from '../../engine/blocks/keeper.js';
@@ -204,8 +206,16 @@ export async function startWorker(parts: RoleParts): Promise<void> {
     intervalMs: config.constants.flushIntervalMs,
     isAwaited: config.ACK === 'ledger',
     largeWinThreshold: (partnerId) => catalog.largeWinThreshold(partnerId),
-    eventsOf: (wins) =>
-      largeWinEvents(spinIds, catalog, wins, (gameId, shoeIndex) => findDeal(sql, gameId, shoeIndex)),
+    eventsOf: {
+      ofWins: (wins) =>
+        largeWinEvents(spinIds, catalog, wins, (gameId, shoeIndex) => findDeal(sql, gameId, shoeIndex)),
+      ofAdjustment: (adjustment) => ({
+        event: 'player.adjusted',
+        partnerId: adjustment.partnerId,
+        createdAt: new Date(entryTimeMs(adjustment.entryId)),
+        data: adjustmentData(spinIds, adjustment),
+      }),
+    },
     committedIds,
     events,
     onFailpoint,

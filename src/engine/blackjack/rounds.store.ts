@@ -22,6 +22,7 @@ import { arrayOf, raw, safe } from '../../postgres/statements.js';
 import { openColumn } from '../blocks/blockSeals.store.js';
 import { findGame, type GameRow } from '../catalog/games.store.js';
 import { inScope, NEWEST_MOVE, type PartnerScope } from '../cells/cells.store.js';
+import { type EntryRange, type FeedPage, feedPageOf } from '../ledger/feedPage.store.js';
 
 /** Ledger entry of a round, with the fields that the round's record needs. */
 export interface RoundEntry {
@@ -290,6 +291,27 @@ export class Rounds {
       WHERE partner_id = ${partnerId} AND (${playerId}::text IS NULL OR player_id = ${playerId})
         AND (${status}::text IS NULL OR status = ${status})`;
     return { rounds: rows.map(fromRow), total: safe(count!.total) };
+  }
+
+  /**
+   * Reads one page of a partner's rounds in the order of their deals, oldest first.
+   *
+   * @param limit maximum number of rounds, at least 1
+   */
+  byTime(range: EntryRange, limit: number): Promise<FeedPage<RoundRecord>> {
+    const { partnerId } = range;
+    const [gameId, playerId] = [range.gameId ?? null, range.playerId ?? null];
+    return feedPageOf(this.#sql, 'rounds.deal_id', range, limit, {
+      rowsOf: async (fromId, toId, count) => {
+        const rows = await this.#sql<Row[]>`
+          SELECT ${COLUMNS} FROM rounds
+          WHERE partner_id = ${partnerId} AND deal_id >= ${fromId} AND deal_id < ${toId}
+            AND (${gameId}::int IS NULL OR game_id = ${gameId}) AND (${playerId}::text IS NULL OR player_id = ${playerId})
+          ORDER BY deal_id LIMIT ${count}`;
+        return rows.map(fromRow);
+      },
+      idOf: ({ entryIds }) => entryIds[0]!,
+    });
   }
 
   /** Creates a table. The worker of its cell makes its first shoes. */

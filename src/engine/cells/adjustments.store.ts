@@ -7,9 +7,13 @@
  * was read under an earlier epoch must be read again.
  */
 
+import { adjustmentOf, type CommittedAdjustment, type ReasonedAdjustment } from '../../domain/adjustment.js';
+import type { LedgerEntry } from '../../domain/ledgerColumns.js';
 import { writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
-import { arrayOf, safe } from '../../postgres/statements.js';
+import { arrayOf, safe, textArrayOf } from '../../postgres/statements.js';
+import { type EntryRange, type FeedPage, feedPageOf } from '../ledger/feedPage.store.js';
+import { findEntries } from '../ledger/ledgerEntries.store.js';
 import { livesIn, NEWEST_MOVE } from './cells.store.js';
 
 export interface Adjustment {
@@ -93,6 +97,48 @@ export class Adjustments {
   }
 
   /**
+   * Reads one page of a partner's committed adjustments in the order of their entries, oldest first.
+   *
+   * @param limit maximum number of adjustments, at least 1
+   */
+  async byTime(range: EntryRange, limit: number): Promise<FeedPage<ReasonedAdjustment>> {
+    const { partnerId } = range;
+    const playerId = range.playerId ?? null;
+    const page = await feedPageOf(this.#sql, 'adjustments.entry_id', range, limit, {
+      rowsOf: (fromId, toId, count) => this.#sql<{ entry_id: bigint; reason: string }[]>`
+        SELECT entry_id, reason FROM adjustments
+        WHERE partner_id = ${partnerId} AND entry_id >= ${fromId} AND entry_id < ${toId}
+          AND (${playerId}::text IS NULL OR player_id = ${playerId})
+        ORDER BY entry_id LIMIT ${count}`,
+      idOf: (row) => row.entry_id,
+    });
+    const entries = await findEntries(
+      this.#sql,
+      page.items.map((row) => row.entry_id),
+    );
+    const items = page.items.map(({ entry_id, reason }) => {
+      const entry = entries.get(entry_id);
+      if (entry === undefined) throw new Error(`The ledger has no entry ${entry_id} of an adjustment`);
+      return { ...adjustmentOf(entry), reason };
+    });
+    return { ...page, items };
+  }
+
+  /** Returns the adjustments among entries of one partner, with their reasons, in the same order. */
+  async ofEntries(partnerId: number, entries: readonly LedgerEntry[]): Promise<ReasonedAdjustment[]> {
+    const adjustments = entries.filter(({ kind }) => kind === 'adjustment').map(adjustmentOf);
+    if (adjustments.length === 0) return [];
+    const rows = await this.#sql<{ request_id: string; reason: string }[]>`
+      SELECT request_id, reason FROM adjustments WHERE partner_id = ${partnerId}
+        AND request_id = ANY(${textArrayOf(adjustments.map(({ requestId }) => requestId))}::text[])`;
+    const reasons = new Map(rows.map((row) => [row.request_id, row.reason]));
+    return adjustments.map((adjustment) => ({
+      ...adjustment,
+      reason: reasons.get(adjustment.requestId)!,
+    }));
+  }
+
+  /**
    * Gives an intent that lapsed in Redis the next number, unless it has been withdrawn or renumbered in the
    * meantime.
    */
@@ -154,26 +200,30 @@ function recordOnce(sql: Sql, actor: string, wanted: Adjustment): Promise<Intent
   });
 }
 
-export interface CommittedAdjustment {
-  readonly partnerId: number;
-  readonly requestId: string;
-  readonly entryId: bigint;
-}
-
-/** Records which ledger entry each adjustment made, in the transaction that commits these entries. */
+/**
+ * Records which ledger entry each adjustment made, in the transaction that commits these entries.
+ *
+ * @returns the adjustments with their reasons, in the same order
+ */
 export async function noteAdjustments(
   tx: Transaction,
   adjustments: readonly CommittedAdjustment[],
-): Promise<void> {
+): Promise<ReasonedAdjustment[]> {
   const rows = adjustments.map(({ partnerId, requestId, entryId }) => ({
     partner: partnerId,
     request: requestId,
     entry: String(entryId),
   }));
-  await tx`
+  const noted = await tx<{ entry_id: bigint; reason: string }[]>`
     UPDATE adjustments a SET entry_id = t.entry
     FROM json_to_recordset(${JSON.stringify(rows)}::json) AS t(partner int, request text, entry bigint)
-    WHERE a.partner_id = t.partner AND a.request_id = t.request`;
+    WHERE a.partner_id = t.partner AND a.request_id = t.request
+    RETURNING a.entry_id, a.reason`;
+  const reasons = new Map(noted.map((row) => [row.entry_id, row.reason]));
+  return adjustments.flatMap((adjustment) => {
+    const reason = reasons.get(adjustment.entryId);
+    return reason === undefined ? [] : [{ ...adjustment, reason }];
+  });
 }
 
 export interface AdjustmentDay {

@@ -12,7 +12,6 @@
  * A cell is halted only for the failure of a transaction that had no other cell in it. Only committed entries
  * are trimmed. After a crash, reading begins after the committed cursor.
  */
-import type { NewEvent } from '../../domain/webhook.js';
 import type { OnFailpoint } from '../../platform/failpoints.js';
 import { HEALTHY, type Health, type Service, unhealthy } from '../../platform/runtime/service.js';
 import type { Sql } from '../../postgres/connection.js';
@@ -31,6 +30,7 @@ import { Partitions } from './partitions.js';
 import {
   consumptionOf,
   EpochChangedError,
+  type FlushEvents,
   newlyOwned,
   type OwnedCell,
   type Portion,
@@ -38,7 +38,7 @@ import {
   takePortion,
   transactionsOf,
 } from './portion.js';
-import { type LargeWin, Transcoder } from './transcoder.js';
+import { Transcoder } from './transcoder.js';
 import { TRIM_EVERY_MS, Trimmer } from './trimmer.js';
 
 export interface FlusherOptions {
@@ -54,8 +54,8 @@ export interface FlusherOptions {
    * partner yet.
    */
   readonly largeWinThreshold: (partnerId: number) => number | undefined;
-  /** Makes the events of possible large wins, which are recorded in the transaction of their entries. */
-  readonly eventsOf: (wins: readonly LargeWin[]) => Promise<NewEvent[]>;
+  /** Makes the events that are recorded in the transaction of their entries. */
+  readonly eventsOf: FlushEvents;
   /** Receives the request ids of committed entries. */
   readonly committedIds: CommittedRequestIds;
   readonly onFailpoint: OnFailpoint;

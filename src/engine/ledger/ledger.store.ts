@@ -7,6 +7,7 @@
  * is indexed by player, so that committing a spin updates one index only. A page of history starts at such an
  * entry (spinHistory.store.ts).
  */
+import type { CommittedAdjustment, ReasonedAdjustment } from '../../domain/adjustment.js';
 import type { GameType } from '../../domain/games/kindOfGame.js';
 import type { NewEvent } from '../../domain/webhook.js';
 import { nextChange } from '../../postgres/auditLog.js';
@@ -15,12 +16,7 @@ import { lockingWithin } from '../../postgres/limits.js';
 import { recordEvents } from '../../postgres/partnerEvents.js';
 import { arrayOf, raw, together } from '../../postgres/statements.js';
 import { bookRounds, type RoundEntry } from '../blackjack/rounds.store.js';
-import {
-  type AdjustmentDay,
-  addAdjustmentDays,
-  type CommittedAdjustment,
-  noteAdjustments,
-} from '../cells/adjustments.store.js';
+import { type AdjustmentDay, addAdjustmentDays, noteAdjustments } from '../cells/adjustments.store.js';
 import { type CursorMove, moveCursors } from '../cells/cells.store.js';
 import { bookCommunal, type CommunalFlush } from '../communal/communalFlush.store.js';
 import { closeRaffles, noteTickets, type Ticket } from '../raffles/raffles.store.js';
@@ -49,6 +45,8 @@ export interface CellFlush {
   /** Adjustments among the entries of the flush. */
   readonly adjustments: readonly CommittedAdjustment[];
   readonly events: readonly NewEvent[];
+  /** Returns the event of one of these adjustments. Its reason is read in the transaction of the flush. */
+  readonly adjustmentEvent: (adjustment: ReasonedAdjustment) => NewEvent;
   readonly communal: CommunalFlush | undefined;
 }
 
@@ -110,10 +108,12 @@ export async function bookEntries(
     let isAwaited = false;
     for (const note of Object.values(NOTES))
       if (await note(tx, { flushes, totals, raffles, onFailpoint })) isAwaited = true;
-    const adjustments = flushes.flatMap((flush) => flush.adjustments);
-    if (adjustments.length > 0) await noteAdjustments(tx, adjustments);
+    const adjusted: NewEvent[] = [];
+    for (const { adjustments, adjustmentEvent } of flushes)
+      if (adjustments.length > 0)
+        adjusted.push(...(await noteAdjustments(tx, adjustments)).map(adjustmentEvent));
     onFailpoint('flush.totals-added');
-    const events = flushes.flatMap((flush) => flush.events);
+    const events = [...flushes.flatMap((flush) => flush.events), ...adjusted];
     await noteLargeWins(tx, events);
     return { deliveries: await recordEvents(tx, events), isAwaited };
   });

@@ -43,7 +43,7 @@ export const findEntry = async (sql: Sql, entryId: bigint): Promise<LedgerEntry 
   (await findEntries(sql, [entryId])).get(entryId);
 
 /** Finds entries by their ids. Postgres plans for and locks only the partitions of the entries' days. */
-async function findEntries(sql: Sql, ids: readonly bigint[]): Promise<Map<bigint, LedgerEntry>> {
+export async function findEntries(sql: Sql, ids: readonly bigint[]): Promise<Map<bigint, LedgerEntry>> {
   const rows = await sql<EntryRow[]>`
     SELECT ${COLUMNS} FROM ledger WHERE entry_id = ANY(${arrayOf(ids)}::bigint[])`;
   const found = new Map(rows.map((row) => [row.entry_id, entryOfRow(row)]));

@@ -2,10 +2,10 @@
  * Prepares the next portion of a cell: as many of the outbox entries that were read as fit into one
  * transaction. Portions of several cells share a transaction while they fit.
  */
+import { adjustmentOf, type CommittedAdjustment, type ReasonedAdjustment } from '../../domain/adjustment.js';
 import type { Totals } from '../../domain/layouts.js';
 import { ENTRY_KINDS } from '../../domain/ledgerEntry.js';
 import type { NewEvent } from '../../domain/webhook.js';
-import type { CommittedAdjustment } from '../cells/adjustments.store.js';
 import type { CellLease } from '../cells/cells.store.js';
 import type { Consumption } from '../processEvents.js';
 import type { Ticket } from '../raffles/raffles.store.js';
@@ -18,10 +18,17 @@ import type { LargeWin, Transcoder } from './transcoder.js';
 /** Maximum number of entries in one transaction, which must finish well within its deadline. */
 const LEDGER_ENTRIES_MAX = 20_000;
 /**
- * Maximum number of large wins in one transaction. Each large win is written once for each subscribed
- * webhook, and a partner may have fifty.
+ * Maximum number of large wins and adjustments in one transaction. The event of each is written once for each
+ * subscribed webhook, and a partner may have fifty.
  */
-const LARGE_WINS_MAX = 64;
+const EVENTS_MAX = 64;
+
+/** Makes the events of a flush. */
+export interface FlushEvents {
+  /** Returns the events of those wins that are large. */
+  ofWins(wins: readonly LargeWin[]): Promise<NewEvent[]>;
+  ofAdjustment(adjustment: ReasonedAdjustment): NewEvent;
+}
 
 /** A cell that this worker flushes. */
 export interface OwnedCell {
@@ -87,7 +94,8 @@ export interface Portion {
   readonly owned: OwnedCell;
   readonly flush: CellFlush;
   readonly entries: number;
-  readonly largeWins: number;
+  /** Number of large wins and adjustments. */
+  readonly events: number;
   readonly days: ReadonlySet<string>;
   /** Time of the oldest entry, in milliseconds since the epoch. */
   readonly oldestMs: number;
@@ -103,20 +111,19 @@ export interface Portion {
 /**
  * Takes the first batches of the outbox, or all of them if they fit into one transaction. The rows are views
  * that are valid until the next portion of the cell.
- * @param eventsOf makes the events of possible large wins
  * @throws ProgressError, RangeError as {@link Transcoder.add}
  */
 export async function takePortion(
   owned: OwnedCell,
   batches: readonly OutboxBatch[],
-  eventsOf: (wins: readonly LargeWin[]) => Promise<NewEvent[]>,
+  eventsOf: FlushEvents,
 ): Promise<Portion> {
   const { lease, records, cursor } = owned;
   records.begin();
   let entriesBefore = 0;
   let count = 0;
   for (const batch of batches) {
-    if (records.entries >= LEDGER_ENTRIES_MAX || records.largeWins.length >= LARGE_WINS_MAX) break;
+    if (records.entries >= LEDGER_ENTRIES_MAX || records.events >= EVENTS_MAX) break;
     entriesBefore = records.entries;
     records.add(batch.records, batch.requestKeys);
     count++;
@@ -133,13 +140,14 @@ export async function takePortion(
       totals,
       ticketsOf: (raffles) => ticketsOf(taken, raffles),
       adjustments: totals.adjustments.length === 0 ? [] : adjustmentsOf(taken),
-      events: largeWins.length === 0 ? [] : await eventsOf(largeWins),
+      events: largeWins.length === 0 ? [] : await eventsOf.ofWins(largeWins),
+      adjustmentEvent: (adjustment) => eventsOf.ofAdjustment(adjustment),
       communal: records.communal.booking,
     },
     entries,
     oldestMs,
     days,
-    largeWins: largeWins.length,
+    events: records.events,
     isAll: count === batches.length,
     addedBytesAndEntries: {
       entries: before.entries + entries - entriesBefore,
@@ -156,23 +164,22 @@ export function transactionsOf(portions: readonly Portion[]): Portion[][] {
   const transactions: Portion[][] = [];
   let open: Portion[] = [];
   let entries = 0;
-  let largeWins = 0;
+  let events = 0;
   for (const portion of portions) {
     if (portion.owned.isAlone) {
       transactions.push([portion]);
       continue;
     }
-    const isFull =
-      entries + portion.entries > LEDGER_ENTRIES_MAX || largeWins + portion.largeWins > LARGE_WINS_MAX;
+    const isFull = entries + portion.entries > LEDGER_ENTRIES_MAX || events + portion.events > EVENTS_MAX;
     if (open.length === 0 || isFull) {
       open = [];
       entries = 0;
-      largeWins = 0;
+      events = 0;
       transactions.push(open);
     }
     open.push(portion);
     entries += portion.entries;
-    largeWins += portion.largeWins;
+    events += portion.events;
   }
   return transactions;
 }
@@ -191,11 +198,8 @@ function ticketsOf(batches: readonly OutboxBatch[], raffles: ReadonlySet<number>
 function adjustmentsOf(batches: readonly OutboxBatch[]): CommittedAdjustment[] {
   return batches
     .flatMap(({ records }) => readOutbox(records))
-    .flatMap(({ kind, partnerId, requestId, id }) =>
-      ENTRY_KINDS[kind].requestIds === 'adjustments' && requestId !== null
-        ? [{ partnerId, requestId, entryId: id }]
-        : [],
-    );
+    .filter(({ kind, requestId }) => ENTRY_KINDS[kind].requestIds === 'adjustments' && requestId !== null)
+    .map(adjustmentOf);
 }
 
 /** Converts the progress of a game in a flush to the event for the block keeper. */

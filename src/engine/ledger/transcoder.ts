@@ -108,6 +108,11 @@ export class Transcoder {
   /** Request ids of spins and deals among these records, for the request-id runs. */
   readonly requestIds = new RequestPairs();
 
+  /** Number of large wins and adjustments among these records. */
+  get events(): number {
+    return this.#adjustments.reduce((sum, { adjustments }) => sum + adjustments, this.largeWins.length);
+  }
+
   /**
    * Creates the transcoder.
    * @param largeWinThreshold returns the threshold in micro-USD. It is called once per game and flush, so

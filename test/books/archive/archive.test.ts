@@ -490,7 +490,7 @@ describe.sequential('a week of archived ledger days', () => {
         cursor = part.body.nextCursor;
       }
       expect(lines.length).toBe(15 * DAYS);
-      expect((await ask('/players/cy/recall')).body).toEqual({ games: [] });
+      expect((await ask('/players/cy/recall')).body).toEqual({ games: [], adjustments: [] });
       const all = await ask(`/spins?from=${days[0]}T00:00:00Z&limit=1`);
       expect(all.body).toMatchObject({ completeFrom: keptFrom, spins: [{ playerId: 'ann' }] });
       expect((all.body as { spins: { createdAt: string }[] }).spins[0]!.createdAt >= keptFrom).toBe(true);
