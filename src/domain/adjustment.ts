@@ -34,7 +34,7 @@ export const adjustmentOf = (
   balanceMicros: entry.balanceMicros,
 });
 
-export const AdjustmentKind = extensible(
+const AdjustmentKind = extensible(
   ['adjustment', 'refund'],
   'Kind of the entry. `adjustment`: the operator changed the balance. `refund`: the operator voided a raffle, and the price of one ticket was returned',
 );

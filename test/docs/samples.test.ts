@@ -37,6 +37,8 @@ const RUN: readonly (readonly [page: string, language: string, count: number, te
   ['docs/quick-start.md', 'python', 6, EXAMPLES],
   ['docs/quick-start.md', 'sh', 6, EXAMPLES],
   ['docs/quick-start.md', 'ts', 1, EXAMPLES],
+  ['docs/reconcile.md', 'python', 1, 'test/docs/reconcile.test.ts'],
+  ['docs/reconcile.md', 'ts', 1, 'test/docs/reconcile.test.ts'],
   ['docs/webhooks.md', 'js', 3, 'test/webhooks/webhookSnippets.test.ts'],
   ['docs/webhooks.md', 'python', 1, 'test/webhooks/webhookSnippets.test.ts'],
 ];

@@ -30,6 +30,7 @@ export const PAGES: readonly PageSource[] = [
   ]),
   ...group('Guides', [
     ['requests', 'Requests', 'docs/requests.md'],
+    ['reconcile', 'Reconcile', 'docs/reconcile.md'],
     ['webhooks', 'Webhooks', 'docs/webhooks.md'],
     ['raffles', 'Raffles', 'docs/raffles.md'],
     ['communal', 'Communal bonus', 'docs/communal.md'],

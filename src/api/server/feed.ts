@@ -2,26 +2,21 @@
  * Reads feeds: lists of a partner's ledger by time, with bounds and a cursor (docs/contract.md §11). A page
  * skips and repeats nothing, and the last page has everything that was answered before the request.
  */
+import type { Static } from '#typebox';
 import { firstIdAt } from '../../domain/entryId.js';
 import { type Fault, invalid } from '../../domain/errors.js';
 import type { Partner } from '../../domain/game.js';
 import { NO_TIME, rfc3339Time } from '../../domain/rfc3339.js';
 import type { LedgerWatermark } from '../../engine/catalog/partners.store.js';
+import type { RoundFeedQuery } from '../blackjack/contract.js';
 import { booked } from './found.js';
 import type { Services } from './services.js';
 
 /** The largest id that a ledger entry can have. */
 const ID_END = 2n ** 63n - 1n;
 
-export interface FeedQuery {
-  readonly from?: string;
-  readonly to?: string;
-  readonly fromEntry?: string;
-  readonly toEntry?: string;
-  readonly cursor?: string;
-  readonly gameId?: number;
-  readonly playerId?: string;
-}
+/** Query of a feed. The feed of adjustments has no `gameId`. */
+type FeedQuery = Omit<Static<typeof RoundFeedQuery>, 'limit'>;
 
 export interface FeedRange {
   readonly partner: Partner;
