@@ -40,7 +40,7 @@ const faultsOf = async (path: string, method = 'GET', body?: unknown) => {
 };
 
 test("refuses query parameters that an operation doesn't have, and lists the parameters that it has", async () => {
-  const known = 'which accepts from, to, gameId, playerId, cursor, limit, escapeFormulas';
+  const known = 'which accepts from, to, fromEntry, toEntry, gameId, playerId, cursor, limit, escapeFormulas';
   expect(await faultsOf('/spins?page=2')).toEqual([
     400,
     'KS-4101',
