@@ -46,7 +46,10 @@ export const PlayerSpins = Type.Object({
 
 export const AdjustmentBody = Type.Object({
   amountUsd: usd('Amount to add to the balance, in USD: not 0, at most 6 decimals, negative to deduct'),
-  reason: Type.String({ pattern: REASON_PATTERN, description: 'Reason for the adjustment, stored with it' }),
+  reason: Type.String({
+    pattern: REASON_PATTERN,
+    description: 'Reason for the adjustment. The partner sees it.',
+  }),
   requestId: opaque('Idempotency key. It never expires.'),
 });
 

@@ -491,6 +491,12 @@ describe.sequential('a week of archived ledger days', () => {
       }
       expect(lines.length).toBe(15 * DAYS);
       expect((await ask('/players/cy/recall')).body).toEqual({ games: [], adjustments: [] });
+      const { adjustmentId, balanceUsd } = adjusted as { adjustmentId: string; balanceUsd: number };
+      expect((await ask('/adjustments')).body).toMatchObject({
+        adjustments: [{ entryId: adjustmentId, balanceAfterUsd: balanceUsd }],
+        nextCursor: null,
+      });
+      expect((await ask('/rounds')).body).toMatchObject({ completeFrom: keptFrom });
       const all = await ask(`/spins?from=${days[0]}T00:00:00Z&limit=1`);
       expect(all.body).toMatchObject({ completeFrom: keptFrom, spins: [{ playerId: 'ann' }] });
       expect((all.body as { spins: { createdAt: string }[] }).spins[0]!.createdAt >= keptFrom).toBe(true);
