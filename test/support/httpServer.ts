@@ -1,5 +1,8 @@
 /** Determines which HTTP server the tests use. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import type { HttpServerKind } from '../../src/api/server/listener.js';
+import { ROOT } from './root.js';
 
 /**
  * The same choice as the service makes: HTTP_SERVER if set, otherwise uWebSockets.js if its binding loads.
@@ -10,3 +13,7 @@ export const HTTP_SERVER: HttpServerKind =
     () => 'uws' as const,
     () => 'node' as const,
   ));
+
+/** Whether uWebSockets.js uses its newer binding (tools/bindings.mjs), whose parser is stricter. */
+export const IS_NEWER_BINDING =
+  HTTP_SERVER === 'uws' && existsSync(join(ROOT, 'node_modules/uWebSockets.js/dist/bin/newer'));

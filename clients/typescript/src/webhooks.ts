@@ -5,7 +5,7 @@
 import type { Schemas } from './api.js';
 
 /** A delivered event. Its member `event` is the event type. */
-export type SpindleEvent = Exclude<Schemas['FeedEvent'], { event: 'game.status_changed' }>;
+export type SpindleEvent = Schemas['FeedEvent'];
 
 /**
  * The delivery has no signature, was not signed with the secret, or is too old. Answer it with status 401.

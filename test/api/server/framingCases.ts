@@ -12,12 +12,37 @@ export interface Framing {
    * or `waits` if the server awaits more of the request.
    */
   readonly node: string;
-  /** Expected behaviour of uWebSockets.js in the same notation. docs/production.md lists the differences. */
+  /**
+   * Expected behaviour of the binding of uWebSockets.js in the package uws-pack, in the same notation.
+   * docs/production.md lists the differences. The newer binding differs in the cases of
+   * {@link RIGHT_IN_NEWER_BINDING}.
+   */
   readonly uws: string;
   /** The behaviour that h1spec considers right, if this is one of its 33 cases. */
   readonly h1spec?: H1spec;
 }
 type H1spec = 'waits' | 'served' | 'refused' | 'refused or 5xx';
+
+/**
+ * Names of the cases in which the newer binding of uWebSockets.js (tools/bindings.mjs) behaves as node:http
+ * does. Besides, it waits for the rest of a request line that is cut anywhere.
+ */
+export const RIGHT_IN_NEWER_BINDING: ReadonlySet<string> = new Set([
+  'two Hosts',
+  'a name with brackets',
+  'a name with @',
+  'a space before the colon',
+  'a control character in a value',
+  'a NUL in a value',
+  'a line without a colon',
+  'a line that is folded',
+  'a space before the first name',
+  'LF alone between headers',
+  'CR alone behind the headers',
+  'a space in the name of the length',
+  'no request behind a GET',
+  'no request behind a spin',
+]);
 
 const HOST = 'Host: localhost\r\n';
 const get = (headers: string, target = '/healthz', version = 'HTTP/1.1'): string =>
