@@ -18,7 +18,7 @@ import { environment, spawnService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
 import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
-import { type Framing, framingCases, RIGHT_IN_NEWER_BINDING } from './framingCases.js';
+import { type Framing, framingCases, REFUSED_BY_NEWER_BINDING } from './framingCases.js';
 
 /** Time in ms without output after which the server is considered to have sent everything. */
 const SILENCE_MS = 500;
@@ -69,10 +69,11 @@ async function send(bytes: string): Promise<Outcome> {
 }
 
 /** Returns what the server that is tested must do. */
-const expectedOf = (each: Framing): string =>
-  IS_NEWER_BINDING && (RIGHT_IN_NEWER_BINDING.has(each.name) || each.name.startsWith('cut after '))
-    ? each.node
-    : each[HTTP_SERVER];
+function expectedOf(each: Framing): string {
+  if (IS_NEWER_BINDING && REFUSED_BY_NEWER_BINDING.has(each.name)) return '400 closed';
+  if (IS_NEWER_BINDING && each.name.startsWith('cut after ')) return 'waits';
+  return each[HTTP_SERVER];
+}
 
 const spinBody = (playerId: string): string => JSON.stringify({ gameId, playerId, wagerUsd: 0.25 });
 

@@ -15,7 +15,7 @@ export interface Framing {
   /**
    * Expected behaviour of the binding of uWebSockets.js in the package uws-pack, in the same notation.
    * docs/production.md lists the differences. The newer binding differs in the cases of
-   * {@link RIGHT_IN_NEWER_BINDING}.
+   * {@link REFUSED_BY_NEWER_BINDING}.
    */
   readonly uws: string;
   /** The behaviour that h1spec considers right, if this is one of its 33 cases. */
@@ -24,10 +24,10 @@ export interface Framing {
 type H1spec = 'waits' | 'served' | 'refused' | 'refused or 5xx';
 
 /**
- * Names of the cases in which the newer binding of uWebSockets.js (tools/bindings.mjs) behaves as node:http
- * does. Besides, it waits for the rest of a request line that is cut anywhere.
+ * Names of the cases which the newer binding of uWebSockets.js (tools/bindings.mjs) refuses with 400, and then
+ * closes the connection. Besides, it waits for the rest of a request line that is cut anywhere.
  */
-export const RIGHT_IN_NEWER_BINDING: ReadonlySet<string> = new Set([
+export const REFUSED_BY_NEWER_BINDING: ReadonlySet<string> = new Set([
   'two Hosts',
   'a name with brackets',
   'a name with @',

@@ -141,7 +141,7 @@ describe('the counting of requests', () => {
     const requests: [method: string, path: string, status: number, body?: unknown][] = [
       ['GET', '/nowhere', 404],
       ['DELETE', '/spin', 404],
-      ['HEAD', '/version', 404],
+      ['HEAD', '/version', 200],
       ['POST', '/games', 400, {}],
       ['POST', '/par-sheets', 413, 'x'.repeat(10_241)],
       ['GET', '/players/nobody', 404],
