@@ -1,14 +1,16 @@
 # Builds with the compiler. The final image has no compiler and runs as a user who cannot write to it. The
-# binding of uWebSockets.js is prebuilt for glibc 2.27 or later, so an image on musl (alpine) cannot load it.
-ARG NODE=node:22.21.1-bookworm-slim
+# bindings of uWebSockets.js are prebuilt for glibc, the one for Node 24 for glibc 2.38 or later, so an image on
+# musl (alpine) or Debian 12 cannot load it.
+ARG NODE=node:24.21.0-trixie-slim
 
 FROM ${NODE} AS dependencies
 WORKDIR /spindle
 COPY package.json package-lock.json .npmrc ./
 # The image omits optional packages: the embedded Postgres, and a package with which piscina passes messages
-# faster. The uWebSockets.js package has bindings for all platforms; 90 MB of them are not needed here.
+# faster. The second command leaves only the binding of uWebSockets.js that this image loads.
+COPY tools/bindings.mjs tools/
 RUN --mount=type=cache,target=/root/.npm npm ci --omit=dev --omit=optional --ignore-scripts && \
-  find node_modules/uWebSockets.js/dist/bin -type f ! -name "uws_linux_*_$(node -p process.versions.modules).node" -delete
+  node tools/bindings.mjs --required
 
 FROM ${NODE} AS build
 WORKDIR /spindle

@@ -28,6 +28,8 @@ const LOAD_MS = 20_000;
 const { platform, arch, versions } = process;
 const fileOf = (abi) => `uws_${platform}_${arch}_${abi}.node`;
 const own = fileOf(versions.modules);
+/** Whether it is an error that no binding loads, as in the container image. */
+const isRequired = process.argv.includes('--required');
 /** File beside the binding that says from which package it comes. */
 const MARK = 'newer';
 
@@ -83,5 +85,6 @@ if (suitsNewer()) {
   } catch (error) {
     const [reason] = String(error.message).split('\n');
     process.stdout.write(`uWebSockets.js keeps its older binding, or node:http is used: ${reason}\n`);
+    if (isRequired) process.exitCode = 1;
   }
 }

@@ -181,9 +181,12 @@ describe('the Dockerfile', () => {
     stage.steps.filter((step) => step.name === name).map((step) => step.value);
 
   test('the Dockerfile uses a tagged image with the glibc and Node versions that the service supports', () => {
-    for (const { image } of stages) expect(image).toMatch(/^node:(20|22)\.\d+\.\d+-bookworm-slim$/);
-    // `npm ci` installs only the bindings of this platform.
-    for (const abi of [115, 127]) {
+    for (const { image } of stages) expect(image).toMatch(/^node:24\.\d+\.\d+-trixie-slim$/);
+    // `npm ci` leaves only the bindings that this machine may load.
+    const abis = ['115', '127'].includes(process.versions.modules)
+      ? ['115', '127']
+      : [process.versions.modules];
+    for (const abi of abis) {
       const binding = `node_modules/uWebSockets.js/dist/bin/uws_${process.platform}_${process.arch}_${abi}.node`;
       expect(existsSync(join(ROOT, binding)), binding).toBe(true);
     }

@@ -1,18 +1,18 @@
 /**
  * Makes the base image of a Dockerfile from Debian packages and from Node in npm's registry if no image can
- * be pulled. It has the same Debian, Node, npm and user as `node:VERSION-bookworm-slim`.
+ * be pulled. It has the same Debian, Node, npm and user as `node:VERSION-SUITE-slim`.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** The version of npm in the published image of Node 22. */
-const NPM = 'npm@10.9.4';
+/** The major version of npm in the published image of Node 24. */
+const NPM = 'npm@11';
 const CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt';
 
 /**
- * @param image for example `node:22.21.1-bookworm-slim`
+ * @param image for example `node:24.21.0-trixie-slim`
  * @param buildah runs buildah and returns its output
  * @returns the name of the image
  */

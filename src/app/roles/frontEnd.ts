@@ -229,7 +229,7 @@ async function listen(server: HttpServer, tag: string, { config, log, services }
   if (server.kind === 'node' && config.HTTP_SERVER === undefined)
     log.warn(
       { node: process.version },
-      'no uWebSockets.js binding for this Node version, using node:http at 1.6 times the CPU per spin (Node 22 has a binding)',
+      'no uWebSockets.js binding loads here, using node:http at 1.6 times the CPU per spin (docs/production.md lists the bindings)',
     );
   try {
     await refuseStrangersPort(config.HOST, config.PORT, tag);

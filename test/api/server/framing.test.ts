@@ -122,8 +122,9 @@ describe('requests that arrive in two pieces', () => {
   ];
 
   /**
-   * Returns whether the older binding of uWebSockets.js answers 505 to a request split at this byte. It does so if the split is
-   * right after the space behind the method, or between the space behind the URL and the end of the line.
+   * Returns whether the older binding of uWebSockets.js answers 505 to a request split at this byte. It does
+   * so if the split is right after the space behind the method, or between the space behind the URL and the
+   * end of the line.
    */
   const isForeign = (request: string, at: number): boolean => {
     const [first, second] = [request.indexOf(' ') + 1, request.indexOf(' ', request.indexOf(' ') + 1) + 1];

@@ -24,8 +24,8 @@ export interface Framing {
 type H1spec = 'waits' | 'served' | 'refused' | 'refused or 5xx';
 
 /**
- * Names of the cases which the newer binding of uWebSockets.js (tools/bindings.mjs) refuses with 400, and then
- * closes the connection. Besides, it waits for the rest of a request line that is cut anywhere.
+ * Names of the cases which the newer binding of uWebSockets.js (tools/bindings.mjs) refuses with 400 before
+ * it closes the connection. Besides, it waits for the rest of a request line that is cut anywhere.
  */
 export const REFUSED_BY_NEWER_BINDING: ReadonlySet<string> = new Set([
   'two Hosts',
