@@ -352,6 +352,7 @@ export async function importLog(
     if (await isCopyMissing(sql)) await giveCopyUp(sql, 'LOG_COPY_DIR');
     print(json, { imported, lost, size: now.size }, [
       `IMPORTED: ${imported} records; the log has ${now.size} records. ${lost} entries of games are lost, and the log declares them lost.`,
+      'Next: start the processes of the service if they are stopped, wait until /statusz is 200, and run `spindle audit`.',
     ]);
     return 0;
   });

@@ -64,9 +64,14 @@ Examples:
     )
     .action(async () => {
       const { from, yes, json = false } = taken.optsWithGlobals();
-      const what =
-        'This will import the lost records of the public log, void all open outcomes and all entries in Redis that Postgres lacks, and suspend all raffles that are not closed. This is permanent.';
-      await confirm(what, { yes });
+      const { restoredText } = await import('./recover.js');
+      const plan = await restoredText((await storeUrls()).databaseUrl, (await settings()).POSITION_FILE);
+      await confirm(
+        `This will import the lost records of the public log, and declare the lost outcomes.\n${plan}`,
+        {
+          yes,
+        },
+      );
       const { importLog } = await import('./publicLog.js');
       process.exitCode = await importLog(await storeUrls(), await settings(), { from, json });
     });

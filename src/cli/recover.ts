@@ -17,6 +17,7 @@ import { type CopySetting, giveCopyUp } from '../engine/recovery/outsideCopies.s
 import { type Position, readPosition } from '../engine/recovery/positionFile.js';
 import { acceptPositions, type RestoredState } from '../engine/recovery/positions.store.js';
 import { prepareCell } from '../engine/recovery/prepare.js';
+import { planText, restorePlan } from '../engine/recovery/restorePlan.store.js';
 import type { Clocks } from '../engine/redis/clockSkew.js';
 import type { RedisNodes } from '../engine/redis/nodes.js';
 import { openNodes } from '../engine/redis/openNodes.js';
@@ -185,6 +186,18 @@ function floorsOf(position: Position | undefined, datasetId: string): Map<number
   return new Map(leases.map(([gameId, end]) => [Number(gameId), end]));
 }
 
+/** Returns what `recover --restored` would change, for the operator who confirms it. */
+export async function restoredText(databaseUrl: string, positionFile: string | undefined): Promise<string> {
+  const sql = openPostgres(databaseUrl, 'recover', 1);
+  try {
+    const position = positionFile === undefined ? undefined : await readPosition(positionFile);
+    const { datasetId } = await installation(sql);
+    return planText(await restorePlan(sql), position?.dataset === datasetId);
+  } finally {
+    await sql.end();
+  }
+}
+
 /** Returns whether nothing more has to be done for a cell. */
 const isWell = ({ state, note }: CellState): boolean =>
   ['ready', 'new', 'rebuilt'].includes(state) || (state === 'held' && note.startsWith('by a running worker'));
@@ -286,7 +299,12 @@ export async function recoverCells(
       resume,
       progress: (line) => void process.stderr.write(`${line}\n`),
     });
-    if (options.restored && states.every(isWell)) await acceptPositions(sql, position?.id);
+    if (options.restored && states.every(isWell)) {
+      await acceptPositions(sql, position?.id);
+      process.stderr.write(
+        'Next: start the processes of the service, wait until /statusz is 200, and run `spindle audit`.\n',
+      );
+    }
     const hold = options.check ? await holdOf(sql) : undefined;
     if (hold !== undefined) process.stderr.write(`${hold}\n`);
     const line = ({ cell, state, note }: CellState): string =>

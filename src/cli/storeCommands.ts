@@ -161,9 +161,10 @@ Exit status: 0 if all cells are served or can be served, 1 if some can't.`,
           { yes },
         );
       if (restored && !check) {
-        const what =
-          'This will permanently discard all entries in Redis that Postgres lacks, rebuild every cell, and suspend all raffles that are not closed.';
-        await confirm(what, { yes });
+        const { restoredText } = await import('./recover.js');
+        await confirm(await restoredText((await storeUrls()).databaseUrl, (await settings()).POSITION_FILE), {
+          yes,
+        });
       }
       const {
         allowVolatileRedis,

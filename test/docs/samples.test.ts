@@ -79,7 +79,12 @@ const NOT_RUN: readonly (readonly [page: string, language: string, count: number
     'starts the service of this folder; test/cli makes a partner and plays a raffle and rounds',
   ],
   ['docs/par-sheets.md', 'sh', 1, CURL],
-  ['docs/production.md', 'sh', 2, 'creates a system user and installs into /opt'],
+  [
+    'docs/production.md',
+    'sh',
+    6,
+    'creates a system user and installs into /opt; test/deployment/installation.unit.test.ts checks the files that it installs',
+  ],
   ['docs/proofs.md', 'sh', 5, 'test/publicLog and test/cli verify these proofs by module and command'],
   [
     'docs/quick-start.md',

@@ -72,12 +72,12 @@ export const LOG_COMMANDS =
   'run `spindle log import --from DIR|URL`, or `spindle log begin` if there is no copy of the log';
 
 /**
- * Select expression for the reasons why dealing is on hold until an operator has run a command: first that of
- * the public log (logHalts.store.ts), then that of the position file.
+ * Select expression for the reason why dealing is on hold until an operator has run a command. The commands
+ * of the public log (logHalts.store.ts) resolve the finding of the position file, too, so they come first.
  */
-export const HOLD_SQL = `nullif(concat_ws('; then: ',
+export const HOLD_SQL = `coalesce(
   (SELECT 'log: ' || halt || ': ${LOG_COMMANDS}' FROM logs WHERE is_held AND log_id = (SELECT max(log_id) FROM logs)),
-  (SELECT reason FROM restored_positions WHERE accepted_at IS NULL ORDER BY found_at LIMIT 1)), '')`;
+  (SELECT reason FROM restored_positions WHERE accepted_at IS NULL ORDER BY found_at LIMIT 1))`;
 
 /**
  * Returns the reason why dealing is on hold until an operator has run a command; undefined if there is none.

@@ -87,8 +87,9 @@ async function expectHeld(reason: RegExp): Promise<void> {
   expect([answer.status, answer.body.errorCode]).toEqual([503, 'KS-5002']);
 }
 
-async function recover(...words: string[]): Promise<void> {
-  const child = spawn(process.execPath, [cliOf(ROOT), 'recover', ...words, '--yes', '--json'], {
+async function runRecover(...words: string[]): Promise<{ status: unknown; said: string }> {
+  const child = spawn(process.execPath, [cliOf(ROOT), 'recover', ...words], {
+    stdio: ['ignore', 'pipe', 'pipe'],
     env: {
       PATH: process.env.PATH,
       REDIS_URL: stores.redisUrl,
@@ -99,7 +100,12 @@ async function recover(...words: string[]): Promise<void> {
   let said = '';
   child.stdout.on('data', (text) => (said += text));
   child.stderr.on('data', (text) => (said += text));
-  const [status] = await once(child, 'exit');
+  const [status] = await once(child, 'close');
+  return { status, said };
+}
+
+async function recover(...words: string[]): Promise<void> {
+  const { status, said } = await runRecover(...words, '--yes', '--json');
   expect(status, said).toBe(0);
 }
 
@@ -140,6 +146,14 @@ test('deals nothing after both stores were restored to the same moment, and no r
   service = await startService(stores, settings);
   await expectHeld(/restored from an older copy/);
   expect(await file()).toEqual(last);
+  // Without a confirmation the command says what it would do, and does nothing.
+  const asked = await runRecover('--restored');
+  expect(asked.status).toBe(2);
+  expect(asked.said).toMatch(
+    /void \d+ sealed outcomes of 1 games .* the last leased index in the position file/,
+  );
+  expect(asked.said).toMatch(/suspend 0 raffles/);
+  await expectHeld(/restored from an older copy/);
   await recoverRestored();
   await until(async () => (await statusz()).status === 200, 'the service is ready without a restart');
   await dealtAgain();
