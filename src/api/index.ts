@@ -102,6 +102,7 @@
  *       /settlements
  *         /{date}                   get getPartnerSettlement (settlements),
  *                                   post makeSettlement (settlements)
+ *           /preview                get previewPartnerSettlement (settlements)
  *       /webhooks                   get listPartnerWebhooks (webhooks)
  *   /program-checks                 get listProgramChecks (programChecks)
  *   /progressives                   get listProgressives (communal)

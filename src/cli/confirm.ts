@@ -1,6 +1,6 @@
 /**
- * Asks for confirmation before a command does something that can't be undone. `--yes` confirms in advance and
- * is required without a terminal.
+ * Asks for confirmation before a command does harm: something that can't be undone, stops play, or moves much
+ * money. `--yes` confirms in advance and is required without a terminal.
  */
 import { createInterface } from 'node:readline/promises';
 import type { Readable, Writable } from 'node:stream';
@@ -15,13 +15,13 @@ export interface Terminal {
 
 const STANDARD: Terminal = { input: process.stdin, output: process.stderr };
 
-/** Adds the option `--yes` to a command that can't be undone. */
+/** Adds the option `--yes` to a command that asks for confirmation. */
 export const withYes = (command: Command): Command =>
-  command.option('--yes', 'skip the confirmation of irreversible commands');
+  command.option('--yes', 'skip the confirmation; required without a terminal');
 
 /**
  * Asks for confirmation.
- * @param consequence effect of the command, as a sentence
+ * @param consequence effect of the command, as sentences; a table may come before them
  * @throws UsageError without a terminal and without --yes; DeclinedError if the answer is not yes
  */
 export async function confirm(

@@ -121,7 +121,7 @@ describe.concurrent('spindle partner', () => {
       contactEmail: 'a@b.c',
       fundingUsd: null,
     });
-    expect(await json('partner', 'deactivate', partnerId)).toEqual({ ...updated, isActive: false });
+    expect(await json('partner', 'deactivate', partnerId, '--yes')).toEqual({ ...updated, isActive: false });
     const again = ['--active', 'true', '--contact-email', 'none'];
     expect(await json('partner', 'update', partnerId, ...again)).toEqual({ ...updated, contactEmail: null });
   });
@@ -200,7 +200,7 @@ describe.concurrent('spindle adjust', () => {
   test("spindle adjust adjusts any player's balance by the exact amount, once for each request id", async () => {
     const { partnerId, key } = await service.newPartner({ openingBalanceUsd: 100, balanceMode: 'enforce' });
     const adjust = (playerId: string, amount: string, ...words: string[]): Promise<Ended> =>
-      cli('adjust', String(partnerId), playerId, '--amount', amount, '--reason', 'a test', ...words);
+      cli('adjust', String(partnerId), playerId, '--amount', amount, '--reason', 'a test', '--yes', ...words);
     const first = await adjust('alice', '-12.50');
     const requestId = /^request id ([0-9a-f-]{36})\n$/.exec(first.error)![1]!;
     expect(first.status).toBe(0);
@@ -479,7 +479,7 @@ describe.concurrent('the connection of spindle to the service', () => {
     await once(server, 'listening');
     const elsewhere = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     const key = ['--key-file', file('key', OPERATOR_KEY)];
-    const adjustment = ['adjust', '1', 'p', '--amount', '1', '--reason', 'r'];
+    const adjustment = ['adjust', '1', 'p', '--amount', '1', '--reason', 'r', '--yes'];
     const [away, strange, unknown, repeated] = await Promise.all([
       run({}, ['partner', 'list', '--url', 'http://127.0.0.1:1', ...key]),
       run({}, ['partner', 'list', '--url', elsewhere, ...key]),

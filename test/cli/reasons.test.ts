@@ -71,7 +71,7 @@ test('spindle records the --reason of each command in the audit log', async () =
     ['operator.rotate-key', 'operator', 'rotate', 'jane', '--yes'],
     ['operator.revoke', 'operator', 'revoke', 'jane', '--yes'],
     ['api-version.deprecate', 'api', 'deprecate', 'v1', '--sunset', '2099-01-01', '--yes'],
-    ['partner.update', 'partner', 'deactivate', id],
+    ['partner.update', 'partner', 'deactivate', id, '--yes'],
   ];
   for (const [place, [action, ...args]] of commands.entries()) {
     const reason = `reason ${place}`;

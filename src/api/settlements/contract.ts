@@ -238,6 +238,49 @@ export const makeSettlement = endpoint(
   },
 );
 
+export const NextSettlementReport = Type.Omit(
+  SettlementReport,
+  ['integrityHash', 'acknowledgedAt', 'disputedAt', 'disputeReason'],
+  { description: 'The next revision as it would be made now. It is not stored and has no hash' },
+);
+
+export const SettlementPreview = Type.Object({
+  report: NextSettlementReport,
+  disputed: nullable(SettlementReport),
+});
+
+const { integrityHash, ...NEXT_REPORT } = REPORT;
+
+export const previewPartnerSettlement = endpoint(
+  {
+    method: 'get',
+    path: '/partners/{id}/settlements/{date}/preview',
+    params: { id: PATH.partnerId, date: PATH.reportDate },
+    operationId: 'previewPartnerSettlement',
+    tag: 'Settlements',
+    summary: 'Get the next revision of a report without making it, with the revision that is disputed',
+    scope: 'operator',
+    status: 200,
+    response: SettlementPreview,
+    hasSums: true,
+    errors: makeSettlement.errors,
+    failure: ERRORS.internal,
+  },
+  {
+    description:
+      'Composes the revision that `makeSettlement` would make now, and stores nothing. `disputed` is the newest revision with an open dispute, which a revision with a `reason` answers; null if there is none. Compare both before you answer a dispute.',
+    response: {
+      report: { ...NEXT_REPORT, revision: 2 },
+      disputed: {
+        ...REPORT,
+        reportStatus: 'DISPUTED',
+        disputedAt: '2026-11-22T09:30:00.045Z',
+        disputeReason: DISPUTE_REASON,
+      },
+    },
+  },
+);
+
 export const getPartnerSettlement = endpoint(
   {
     ...getSettlement,

@@ -85,6 +85,16 @@ export const settlementRoutes = (services: Services): Route[] => {
         await settlements.makeNow(pathId(request.params.id), date, request.actor, request.query.reason),
       );
     }),
+    route(contract.previewPartnerSettlement, async (request) => {
+      const { report, isComplete, disputed } = await settlements.preview(
+        pathId(request.params.id),
+        dateOf(request),
+      );
+      return {
+        report: { ...report, reportStatus: isComplete ? 'GENERATED' : 'PENDING' },
+        disputed: disputed === undefined ? null : reportOf(disputed),
+      };
+    }),
     listAllSettlements(services),
   ];
 };

@@ -22,7 +22,7 @@ import type { Clocks } from '../../engine/redis/clockSkew.js';
 import type { RedisNodes } from '../../engine/redis/nodes.js';
 import type { BooksStore } from '../books.store.js';
 import type { UnsettledDay } from './settledDays.store.js';
-import type { OnReport, ReportedDay, StoredReport, WantedReport } from './settlements.store.js';
+import type { OnReport, ReportedDay, ReportPreview, StoredReport } from './settlements.store.js';
 
 export interface SettlementReportsOptions {
   readonly store: Pick<BooksStore, 'settlements'> & Pick<EngineStore, 'cells' | 'partners'>;
@@ -52,6 +52,9 @@ const DAYS_AT_ONCE = 31;
 /** State of a day: whether it has ended by all clocks, and whether all its entries are committed. */
 type DayState = Pick<WantedReport, 'isComplete' | 'isOver'>;
 
+/** Who requests a report and why, and the state of its day. */
+type RequestOfReport = Pick<WantedReport, 'actor' | 'reason' | 'isDue' | 'isComplete' | 'isOver'>;
+
 /** Whether a cell has passed a day, cached by cell, epoch and day. Each combination is checked once. */
 type PassedDays = Map<string, boolean>;
 
@@ -80,23 +83,44 @@ export class SettlementReports {
     actor: string,
     reason?: string,
   ): Promise<StoredReport> {
+    const id = await this.#reportablePartner(partnerId, date);
+    const state = await this.#stateOf(id, date);
+    const made = await this.#make(id, date, { actor, reason, isDue: false, ...state });
+    // With isDue false, the store's `make` returns a report or `acknowledged`, never `not-due`.
+    if (typeof made === 'string') throw new ApiError(ERRORS.reportStatus);
+    return made;
+  }
+
+  /**
+   * Composes the next revision of a report as {@link makeNow} would, and stores nothing.
+   * @throws ApiError as {@link makeNow}
+   */
+  async preview(partnerId: number | undefined, date: string): Promise<ReportPreview> {
+    const id = await this.#reportablePartner(partnerId, date);
+    const how = { actor: '', isDue: false, ...(await this.#stateOf(id, date)) };
+    const preview = await this.#options.store.settlements.preview({ ...how, ...this.#dayOf(id, date) });
+    if (preview === 'acknowledged') throw new ApiError(ERRORS.reportStatus);
+    return preview;
+  }
+
+  /**
+   * Returns the id of a partner that can have a report of a day.
+   * @throws ApiError: KS-4209, KS-4214, KS-4301 for a future day or a day before the partner's first
+   */
+  async #reportablePartner(partnerId: number | undefined, date: string): Promise<number> {
     const { store } = this.#options;
     const partner = partnerId === undefined ? undefined : await store.settlements.partner(partnerId);
     if (partnerId === undefined || partner === undefined) throw new ApiError(ERRORS.partnerNotFound);
     if (!partner.hasGames) throw new ApiError(ERRORS.noGames);
     if (date < partner.firstDay || date > dayOf(this.now().getTime()))
       throw new ApiError(ERRORS.reportNotFound);
-    const state = await this.#stateOf(partnerId, date);
-    const made = await this.#make(partnerId, date, { actor, reason, isDue: false, ...state });
-    // With isDue false, the store's `make` returns a report or `acknowledged`, never `not-due`.
-    if (typeof made === 'string') throw new ApiError(ERRORS.reportStatus);
-    return made;
+    return partnerId;
   }
 
   /** Composes a preview of today's report. Stores nothing, so the job generates the report as always. */
-  previewToday(partnerId: number): ReturnType<BooksStore['settlements']['preview']> {
+  previewToday(partnerId: number): ReturnType<BooksStore['settlements']['previewDay']> {
     const today = dayOf(this.now().getTime());
-    return this.#options.store.settlements.preview(this.#dayOf(partnerId, today));
+    return this.#options.store.settlements.previewDay(this.#dayOf(partnerId, today));
   }
 
   /**
@@ -159,7 +183,7 @@ export class SettlementReports {
   async #make(
     partnerId: number,
     date: string,
-    how: Pick<WantedReport, 'actor' | 'reason' | 'isDue' | 'isComplete' | 'isOver'>,
+    how: RequestOfReport,
   ): Promise<StoredReport | 'acknowledged' | 'not-due'> {
     const { store, onReport, events } = this.#options;
     const made = await store.settlements.make({ ...how, ...this.#dayOf(partnerId, date) }, onReport);

@@ -45,6 +45,14 @@ export interface StoredReport {
   readonly disputeReason: string | null;
 }
 
+/** The next revision of a report as it would be generated now. */
+export interface ReportPreview {
+  readonly report: SettlementReportBody;
+  readonly isComplete: boolean;
+  /** The newest revision with an open dispute, which the next revision can answer. */
+  readonly disputed: StoredReport | undefined;
+}
+
 interface Row {
   partner_id: number;
   status: ReportStatus;
@@ -253,6 +261,27 @@ async function composed(
   );
 }
 
+/**
+ * Composes the next revision of a report from the ledger, without storing it.
+ * @param logCheckpoint checkpoint of the public log that the report names; undefined for a preview
+ */
+async function composeNext(
+  tx: Transaction,
+  wanted: WantedReport,
+  newest: StoredReport | undefined,
+  logCheckpoint: string | null | undefined,
+): Promise<{ report: SettlementReportBody; isComplete: boolean }> {
+  const { partnerId, date, ids } = wanted;
+  const figures = await figuresOf(tx, wanted);
+  // A complete day stays complete, even if a store does not respond at the moment.
+  const isComplete =
+    wanted.isComplete ||
+    (wanted.isOver && figures.toId >= ids.to) ||
+    (await hasCompleteReport(tx, partnerId, date));
+  const revision = (newest?.report.revision ?? 0) + 1;
+  return { report: await composed(tx, wanted, figures, { revision, logCheckpoint, isComplete }), isComplete };
+}
+
 const certifiedRtp = (row: {
   game_type: GameType;
   certified_rtp: string | null;
@@ -331,22 +360,14 @@ export class Settlements {
     wanted: WantedReport,
     onReport: OnReport = notifyPartner,
   ): Promise<StoredReport | 'acknowledged' | 'not-due'> {
-    const { partnerId, date, ids } = wanted;
+    const { partnerId, date } = wanted;
     return this.#sql.begin(async (tx) => {
       await lockPartner(tx, partnerId);
       const newest = await findReport(tx, partnerId, date);
       if (wanted.isDue) {
         if (newest !== undefined && (newest.isComplete || !wanted.isComplete)) return 'not-due';
       } else if (newest?.status === 'ACKNOWLEDGED') return 'acknowledged';
-      const figures = await figuresOf(tx, wanted);
-      // A complete day stays complete, even if a store does not respond at the moment.
-      const isComplete =
-        wanted.isComplete ||
-        (wanted.isOver && figures.toId >= ids.to) ||
-        (await hasCompleteReport(tx, partnerId, date));
-      const revision = (newest?.report.revision ?? 0) + 1;
-      const logCheckpoint = await namedCheckpoint(tx);
-      const report = await composed(tx, wanted, figures, { revision, logCheckpoint, isComplete });
+      const { report, isComplete } = await composeNext(tx, wanted, newest, await namedCheckpoint(tx));
       const { text, integrityHash } = seal(report);
       const [row] = await tx<Row[]>`
         INSERT INTO settlement_reports (partner_id, report_date, revision, status, is_complete, report, integrity_hash, ends_dispute)
@@ -364,12 +385,32 @@ export class Settlements {
    * Composes the report that a day would have now, with revision 0. Stores nothing. It names no checkpoint of
    * the public log, because a named checkpoint is kept for ever.
    */
-  async preview(day: ReportedDay): Promise<{ report: SettlementReportBody; integrityHash: string }> {
+  async previewDay(day: ReportedDay): Promise<{ report: SettlementReportBody; integrityHash: string }> {
     return this.#sql.begin(async (tx) => {
       const figures = await figuresOf(tx, day);
       const about = { revision: 0, logCheckpoint: undefined, isComplete: false };
       const report = await composed(tx, day, figures, about);
       return { report, integrityHash: seal(report).integrityHash };
+    }, 'ISOLATION LEVEL REPEATABLE READ, READ ONLY');
+  }
+
+  /**
+   * Composes the next revision of a day's report as {@link make} would for an operator, and stores nothing.
+   * It names no checkpoint of the public log, because a named checkpoint is kept for ever.
+   * @returns the revision and the newest revision with an open dispute; `acknowledged` if the newest revision
+   * is acknowledged
+   */
+  async preview(wanted: WantedReport): Promise<ReportPreview | 'acknowledged'> {
+    const { partnerId, date } = wanted;
+    return this.#sql.begin(async (tx) => {
+      const newest = await findReport(tx, partnerId, date);
+      if (newest?.status === 'ACKNOWLEDGED') return 'acknowledged';
+      const [disputed] = await tx<Row[]>`
+        SELECT ${COLUMNS} FROM settlement_reports r
+        WHERE partner_id = ${partnerId} AND report_date = ${date}::date AND status = 'DISPUTED' AND NOT ${IS_ANSWERED}
+        ORDER BY revision DESC LIMIT 1`;
+      const { report, isComplete } = await composeNext(tx, wanted, newest, undefined);
+      return { report, isComplete, disputed: disputed === undefined ? undefined : fromRow(disputed) };
     }, 'ISOLATION LEVEL REPEATABLE READ, READ ONLY');
   }
 

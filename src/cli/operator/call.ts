@@ -40,8 +40,8 @@ export interface Call {
    */
   print<Body>(body: Body, plain: (body: Body) => string): void;
   /**
-   * Asks for confirmation of an action that can't be undone (confirm.ts).
-   * @param consequence effect of the command, as a sentence
+   * Asks for confirmation of an action that does harm (confirm.ts).
+   * @param consequence effect of the command, as sentences; a table may come before them
    */
   confirm(consequence: string): Promise<void>;
 }

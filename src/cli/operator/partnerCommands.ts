@@ -2,6 +2,7 @@
 import { type Command, Option } from 'commander';
 import { bodyOf } from '../../api/client/apiClients.js';
 import { NONE, oneOf, orNone, UsageError, usdNumber, wholeNumber } from '../command.js';
+import { withYes } from '../confirm.js';
 import { keyValues, type TableColumn, table } from '../output.js';
 import {
   auditReasonOf,
@@ -87,7 +88,9 @@ Examples:
   commands.add('list', 'list the partners', listPartners, group);
   commands.add('show <PARTNER>', 'show a partner with its settings', showPartner, group);
   withSettings(
-    withReason(commands.add('update <PARTNER>', 'change settings of a partner', updatePartner, group))
+    withReason(
+      withYes(commands.add('update <PARTNER>', 'change settings of a partner', updatePartner, group)),
+    )
       .option('--name <NAME>', 'name of the partner')
       .addOption(
         new Option('--active <BOOLEAN>', 'true, or false to refuse all keys of the partner').argParser(
@@ -117,11 +120,13 @@ Examples:
     new Option('--cell <N>', 'number of the target cell').argParser(wholeNumber).makeOptionMandatory(),
   );
   withReason(
-    commands.add(
-      'deactivate <PARTNER>',
-      'deactivate a partner, so that all its keys are refused',
-      deactivatePartner,
-      group,
+    withYes(
+      commands.add(
+        'deactivate <PARTNER>',
+        'deactivate a partner, so that all its keys are refused',
+        deactivatePartner,
+        group,
+      ),
     ),
   );
 }
@@ -187,9 +192,29 @@ async function movePartner(call: Call): Promise<void> {
 
 const deactivatePartner = (call: Call): Promise<void> => patchPartner(call, { isActive: false });
 
+/** Returns how a change stops play, as sentences; empty if it does not. */
+const harmOf = ({ isActive, dealing }: Schemas['PartnerPatch']): string =>
+  [
+    ...(isActive === false
+      ? [
+          'All requests with its keys will be refused within a second, so its games can not be played, until it is activated again.',
+        ]
+      : []),
+    ...(dealing === 'OFF'
+      ? [
+          'Its spins, tickets and deals will be refused within a second, until its dealing is switched on again. Its other requests and its open rounds continue.',
+        ]
+      : []),
+  ].join(' ');
+
 async function patchPartner(call: Call, change: Schemas['PartnerPatch']): Promise<void> {
   const { client, words, print } = call;
   const body = { ...change, ...auditReasonOf(call) };
   const params = { path: { id: await partnerIdOf(client, words[0]!) } };
+  const harm = harmOf(change);
+  if (harm !== '' && call.options.yes !== true) {
+    const { slug, name, environment, partnerId } = await bodyOf(client.GET('/partners/{id}', { params }));
+    await call.confirm(`This affects the ${environment} partner ${slug} (${name}, id ${partnerId}). ${harm}`);
+  }
   print(await bodyOf(client.PATCH('/partners/{id}', { params, body })), keyValues);
 }

@@ -4,9 +4,18 @@
  */
 import { randomUUID } from 'node:crypto';
 import { Option } from 'commander';
-import { bodyOf, NoAnswerError, namedPlayer } from '../../api/client/apiClients.js';
+import {
+  bodyOf,
+  NoAnswerError,
+  namedPlayer,
+  type OperatorClient,
+  SpindleError,
+} from '../../api/client/apiClients.js';
+import { ERRORS } from '../../domain/errors.js';
+import { decimalTextToMicros } from '../../domain/money.js';
 import { parseUsdText, wholeNumber } from '../command.js';
-import { keyValues, type TableColumn, table } from '../output.js';
+import { withYes } from '../confirm.js';
+import { formatUsd, keyValues, printable, type TableColumn, table } from '../output.js';
 import { type Call, forReason, note, type OperatorCommands, type Schemas } from './call.js';
 import { partnerIdOf } from './names.js';
 
@@ -20,6 +29,9 @@ const ENTRIES: readonly TableColumn<Schemas['StatementEntry']>[] = [
   { heading: 'request id', value: (row) => row.requestId },
   { heading: 'spin id', value: (row) => row.spinId },
 ];
+
+/** Amount in USD above which an adjustment, positive or negative, needs a confirmation, as in the console. */
+const ASKED_ABOVE_USD = 1000;
 
 export function addPlayerCommands(commands: OperatorCommands): void {
   const player = commands.group('player', 'players');
@@ -43,7 +55,7 @@ export function addPlayerCommands(commands: OperatorCommands): void {
     ),
   );
   forReason(commands.add('unblock <PARTNER> <PLAYER_ID>', 'unblock a player', setStatus('ACTIVE'), player));
-  forReason(commands.add('adjust <PARTNER> <PLAYER_ID>', 'adjust a balance', adjust))
+  forReason(withYes(commands.add('adjust <PARTNER> <PLAYER_ID>', 'adjust a balance', adjust)))
     .addOption(
       new Option('--amount <USD>', 'amount to add; a negative amount is deducted')
         .argParser(parseUsdText)
@@ -56,6 +68,9 @@ export function addPlayerCommands(commands: OperatorCommands): void {
     .addHelpText(
       'after',
       `
+The command asks for confirmation if the amount is above ${ASKED_ABOVE_USD} USD, or if the partner has no such player, whom the
+adjustment would create.
+
 Examples:
   spindle adjust 2 alice --amount 12.50 --reason 'goodwill, case 4711'
   spindle adjust 2 alice --amount -12.50 --reason 'credited twice' --request-id case-4711-undo`,
@@ -86,7 +101,50 @@ async function statement({ client, words, options, print }: Call): Promise<void>
   });
 }
 
-async function adjust({ client, words, options, print }: Call): Promise<void> {
+/** Returns a player's balance in USD; undefined if the partner has no such player. */
+async function balanceOf(client: OperatorClient, id: number, playerId: string): Promise<number | undefined> {
+  const { inPath, inQuery } = namedPlayer(playerId);
+  const params = { path: { id, ...inPath }, query: { limit: 1, ...inQuery } };
+  try {
+    return (await bodyOf(client.GET('/partners/{id}/players/{playerId}/statement', { params }))).balanceUsd;
+  } catch (error) {
+    if (error instanceof SpindleError && error.code === ERRORS.playerNotFound.code) return undefined;
+    throw error;
+  }
+}
+
+/** Asks before an adjustment of an unknown player, who may be a typing error, or of a large amount. */
+async function confirmAdjustment(
+  { client, confirm }: Call,
+  id: number,
+  playerId: string,
+  amount: string,
+): Promise<void> {
+  const amountUsd = Number(amount);
+  const balanceUsd = await balanceOf(client, id, playerId);
+  const isLarge = Math.abs(decimalTextToMicros(amount)!) > ASKED_ABOVE_USD * 1_000_000;
+  if (balanceUsd !== undefined && !isLarge) return;
+  const { slug, openingBalanceUsd } = await bodyOf(
+    client.GET('/partners/{id}', { params: { path: { id } } }),
+  );
+  const lines = [
+    ...(balanceUsd === undefined
+      ? [
+          `Partner ${slug} has no player «${printable(playerId)}». The adjustment will create this player, with the opening balance of ${formatUsd(openingBalanceUsd)} USD in addition.`,
+        ]
+      : [`Player «${printable(playerId)}» of partner ${slug} has ${formatUsd(balanceUsd)} USD.`]),
+    `This will ${amountUsd < 0 ? 'take' : 'give'} ${formatUsd(Math.abs(amountUsd))} USD at once. Only another adjustment can reverse it.`,
+    ...(isLarge
+      ? [
+          `Adjustments of more than ${formatUsd(ASKED_ABOVE_USD)} USD are rare. Check the amount and the player.`,
+        ]
+      : []),
+  ];
+  await confirm(lines.join(' '));
+}
+
+async function adjust(command: Call): Promise<void> {
+  const { client, words, options, print } = command;
   const {
     amount,
     reason,
@@ -95,6 +153,7 @@ async function adjust({ client, words, options, print }: Call): Promise<void> {
     requestId?: string;
   };
   const id = await partnerIdOf(client, words[0]!);
+  if (options.yes !== true) await confirmAdjustment(command, id, words[1]!, amount);
   // The request id is printed before the request is sent, so that a request without an answer can be repeated
   // with the same id.
   note(`request id ${requestId}`);

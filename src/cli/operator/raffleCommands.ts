@@ -99,11 +99,37 @@ async function sealed(client: OperatorClient, id: number): Promise<Schemas['Oper
   }
 }
 
-async function voidRaffle({ client, words, options, print, confirm }: Call): Promise<void> {
-  const id = await gameIdOf(client, words[0]!);
+/**
+ * Asks before a raffle is voided, and shows what is refunded. Does not ask about a raffle that was voided
+ * before, because repeating the command then only shows the progress of the refunds.
+ */
+async function confirmVoid({ client, confirm }: Call, id: number): Promise<void> {
+  const game = await bodyOf(client.GET('/games/{id}', { params: { path: { id } } }));
+  // The service refuses to void a game that is not a raffle.
+  if (!hasPool(game) || game.statusReason === 'VOIDED') return;
+  const { partnerId, displayName, configName, status, minWagerUsd, totals } = game;
+  const { slug, name } = await bodyOf(client.GET('/partners/{id}', { params: { path: { id: partnerId } } }));
+  const poolSize = game.poolSize!;
+  const sold = poolSize - (game.ticketsRemaining ?? poolSize);
+  const refund = Number(BigInt(sold) * BigInt(usdToMicros(minWagerUsd)!)) / 1e6;
+  const facts = keyValues({
+    raffle: `${displayName} (${configName}, id ${id})`,
+    partner: `${slug} (${name}, id ${partnerId})`,
+    status,
+    ticketsSold: `${sold} of ${poolSize}`,
+    ticketPriceUsd: minWagerUsd,
+    refundUsd: refund,
+    prizesPaidUsd: totals.paidOutUsd,
+  });
   await confirm(
-    `This will void raffle ${id} permanently and refund every ticket sold. Prizes that were won stay paid.`,
+    `${facts}This will void the raffle permanently and refund every ticket sold. Prizes that were won stay paid.`,
   );
+}
+
+async function voidRaffle(command: Call): Promise<void> {
+  const { client, words, options, print } = command;
+  const id = await gameIdOf(client, words[0]!);
+  if (options.yes !== true) await confirmVoid(command, id);
   const call = { params: { path: { id } }, body: { reason: String(options.reason) } };
   let voided = await bodyOf(client.POST('/raffles/{id}/void', call));
   if (options.wait === true) {

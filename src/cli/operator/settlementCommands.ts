@@ -5,7 +5,8 @@
 import { Option } from 'commander';
 import { bodyOf } from '../../api/client/apiClients.js';
 import { UsageError, wholeNumber } from '../command.js';
-import { keyValues, type TableColumn, table } from '../output.js';
+import { withYes } from '../confirm.js';
+import { formatUsd, keyValues, printable, type TableColumn, table } from '../output.js';
 import {
   auditReasonOf,
   type Call,
@@ -59,11 +60,12 @@ export function addSettlementCommands(commands: OperatorCommands): void {
       new Option('--revision <N>', 'number of the revision (default: the newest)').argParser(wholeNumber),
     );
   withReason(
-    commands.add('make <PARTNER> <DATE>', 'make a report now, or a new revision of it', make, group),
+    withYes(commands.add('make <PARTNER> <DATE>', 'make a report now, or a new revision of it', make, group)),
   ).addHelpText(
     'after',
     `
 Workers make the reports of each past day by themselves. Use this command to answer a dispute, or to make a report earlier.
+If the report is disputed, the command shows what the new revision changes, and asks. --reason is then the answer.
 
 Examples:
   spindle settlement list --status disputed
@@ -95,18 +97,81 @@ async function show({ client, words, options, print }: Call): Promise<void> {
 }
 
 async function make(call: Call): Promise<void> {
-  const { client, words, print } = call;
+  const { client, words, options, print } = call;
   const path = { id: await partnerIdOf(client, words[0]!), date: words[1]! };
-  const params = { path, query: auditReasonOf(call) };
-  if (params.query.reason === undefined && (await isDisputed(call, path)))
-    throw new UsageError(
-      'The report is disputed. Add --reason TEXT with the answer to the dispute; the audit log keeps it.',
-    );
-  print(await bodyOf(client.POST('/partners/{id}/settlements/{date}', { params })), reportLines);
+  const query = auditReasonOf(call);
+  if (query.reason === undefined || options.yes !== true) await confirmRevision(call, path);
+  print(
+    await bodyOf(client.POST('/partners/{id}/settlements/{date}', { params: { path, query } })),
+    reportLines,
+  );
 }
 
-/** Returns whether the newest revision is disputed; false if there is no report. */
-async function isDisputed({ client }: Call, path: { id: number; date: string }): Promise<boolean> {
-  const { data } = await client.GET('/partners/{id}/settlements/{date}', { params: { path, query: {} } });
-  return (data as Schemas['SettlementReport'] | undefined)?.reportStatus === 'DISPUTED';
+/**
+ * Asks before a disputed report gets its next revision, and shows what would differ.
+ * @throws UsageError if the report is disputed and the dispute gets no answer
+ */
+async function confirmRevision(call: Call, path: { id: number; date: string }): Promise<void> {
+  const { client, options, confirm } = call;
+  const { report, disputed } = await bodyOf(
+    client.GET('/partners/{id}/settlements/{date}/preview', { params: { path } }),
+  );
+  if (disputed === null) return;
+  if (options.reason === undefined)
+    throw new UsageError(
+      `Revision ${disputed.revision} is disputed: «${printable(disputed.disputeReason)}». Add --reason TEXT with the answer to the dispute; the audit log keeps it.`,
+    );
+  const rows = differences(disputed, report);
+  const shown =
+    rows.length === 0
+      ? `Revision ${report.revision} will have the same figures as the disputed revision ${disputed.revision}.`
+      : table(
+          [
+            { heading: 'figure', value: ([figure]) => figure },
+            {
+              heading: `disputed revision ${disputed.revision}`,
+              value: ([, before]) => before,
+              kind: 'number',
+            },
+            { heading: `new revision ${report.revision}`, value: ([, , after]) => after, kind: 'number' },
+          ],
+          rows,
+        ).trimEnd();
+  await confirm(
+    `The partner disputes revision ${disputed.revision}: «${printable(disputed.disputeReason)}».\n${shown}\nThis will make revision ${report.revision}, which answers the dispute and replaces the disputed revision for the partner. Both stay on record.`,
+  );
+}
+
+type Figures = Schemas['NextSettlementReport'];
+type Difference = readonly [figure: string, before: string, after: string];
+
+/** Figures of a report by name, of the whole day and of each game. */
+function figuresOf(report: Figures): Map<string, string> {
+  const figures: [string, unknown][] = [
+    ['spins', report.totalSpins],
+    ['wageredUsd', report.totalWageredUsd],
+    ['paidOutUsd', report.totalPaidOutUsd],
+    ['ggrUsd', report.ggrUsd],
+    ['communityBonusUsd', report.communityBonusUsd],
+    ['adjustmentsUsd', report.adjustmentsUsd],
+    ['openRounds', report.openRounds],
+    ['openWageredUsd', report.openWageredUsd],
+    ...report.gameBreakdown.flatMap((game): [string, unknown][] => [
+      [`${game.configName} spins`, game.spins],
+      [`${game.configName} wageredUsd`, game.wageredUsd],
+      [`${game.configName} paidOutUsd`, game.paidOutUsd],
+      [`${game.configName} communityBonusUsd`, game.communityBonusUsd],
+    ]),
+  ];
+  return new Map(
+    figures.map(([name, value]) => [name, name.endsWith('Usd') ? formatUsd(value) : printable(value)]),
+  );
+}
+
+/** Returns the figures that differ between two revisions. A figure that a revision lacks is shown as `-`. */
+function differences(before: Figures, after: Figures): Difference[] {
+  const [was, is] = [figuresOf(before), figuresOf(after)];
+  return [...new Set([...was.keys(), ...is.keys()])]
+    .map((name): Difference => [name, was.get(name) ?? '-', is.get(name) ?? '-'])
+    .filter(([, old, now]) => old !== now);
 }

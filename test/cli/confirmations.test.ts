@@ -1,0 +1,209 @@
+/**
+ * Tests the commands that ask before they do harm: what they show, that they change nothing without an
+ * answer, and that `--yes` answers in advance. The built program runs against a service.
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { freshStores } from '../setup/freshStores.js';
+import { OPERATOR_KEY } from '../support/client.js';
+import { cliOf, ROOT } from '../support/root.js';
+import { startService } from '../support/service.js';
+import { parSheet } from '../support/sheets.js';
+import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
+
+interface Ended {
+  readonly status: number;
+  readonly out: string;
+  readonly error: string;
+}
+
+let stores: TestStores;
+let service: Awaited<ReturnType<typeof startService>>;
+
+beforeAll(async () => {
+  stores = await freshStores();
+  service = await startService(stores);
+});
+afterAll(async () => {
+  await service?.stop();
+  await stores?.drop();
+});
+
+/** Runs a program without a terminal. */
+async function run(program: string, args: readonly string[], input = ''): Promise<Ended> {
+  const env = { PATH: process.env.PATH, SPINDLE_URL: service.base, OPERATOR_API_KEY: OPERATOR_KEY };
+  const child = spawn(program, args, { env });
+  child.stdin.end(input);
+  const ended = { out: '', error: '' };
+  child.stdout.on('data', (chunk: Buffer) => {
+    ended.out += chunk;
+  });
+  child.stderr.on('data', (chunk: Buffer) => {
+    ended.error += chunk;
+  });
+  const [status] = (await once(child, 'close')) as [number];
+  return { status, ...ended };
+}
+
+const cli = (...args: string[]): Promise<Ended> => run(process.execPath, [cliOf(ROOT), ...args]);
+
+/** Expects that a command refuses because nobody can answer its question, and returns the question. */
+async function refused(...args: string[]): Promise<string> {
+  const { status, out, error } = await cli(...args);
+  expect([args, status, out]).toEqual([args, 2, '']);
+  expect(error).toMatch(/^spindle: [\s\S]* Nothing has changed yet; add --yes to confirm\.\n$/);
+  return error;
+}
+
+const adjust = (slug: string, playerId: string, amount: string, ...more: string[]): string[] => [
+  ...['adjust', slug, playerId, '--amount', amount, '--reason', 'a test'],
+  ...more,
+];
+
+test('spindle adjust asks before it creates a player, and --yes creates the player', async () => {
+  const { key } = await service.newPartner({ slug: 'typing', openingBalanceUsd: 1000 });
+  expect(await refused(...adjust('typing', 'alcie', '5'))).toContain(
+    'Partner typing has no player «alcie». The adjustment will create this player, with the opening balance of 1000.00 USD in addition. This will give 5.00 USD at once.',
+  );
+  expect((await service.partner('GET', '/players/alcie', key)).status).toBe(404);
+  expect(await cli(...adjust('typing', 'alcie', '5', '--yes'))).toMatchObject({
+    status: 0,
+    out: expect.stringMatching(/^balanceUsd +1005\.00$/m),
+  });
+});
+
+test('spindle adjust asks about amounts of more than 1000 USD, and about no smaller amount', async () => {
+  const { key } = await service.newPartner({ slug: 'amounts', openingBalanceUsd: 100 });
+  const gameId = await service.newGame(key, parSheet('classic-3-reel'));
+  await service.spin(key, { gameId, playerId: 'alice', wagerUsd: 0.25 });
+  const balance = async () =>
+    (await service.partner<{ balanceUsd: number }>('GET', '/players/alice', key)).body.balanceUsd;
+  const before = await balance();
+  for (const [amount, what] of [
+    ['1000.000001', 'give 1000.000001'],
+    ['-1000.01', 'take 1000.01'],
+  ] as const) {
+    const question = await refused(...adjust('amounts', 'alice', amount));
+    expect(question).toContain(
+      `Player «alice» of partner amounts has ${before.toFixed(2)} USD. This will ${what} USD`,
+    );
+    expect(question).toContain('Check the amount and the player.');
+  }
+  expect(await balance()).toBe(before);
+  expect((await cli(...adjust('amounts', 'alice', '1000'))).status).toBe(0);
+  expect((await cli(...adjust('amounts', 'alice', '-1000.5', '--yes'))).status).toBe(0);
+  expect(await balance()).toBeCloseTo(before - 0.5, 6);
+});
+
+test('spindle partner asks before it deactivates a partner or stops its dealing', async () => {
+  const { partnerId } = await service.newPartner({ slug: 'harmed', name: 'Harmed Games' });
+  const now = async () =>
+    (await service.operator<Record<string, unknown>>('GET', `/partners/${partnerId}`)).body;
+  const named = `This affects the sandbox partner harmed (Harmed Games, id ${partnerId}). `;
+  const keys = `${named}All requests with its keys will be refused`;
+  expect(await refused('partner', 'deactivate', 'harmed')).toContain(keys);
+  expect(await refused('partner', 'update', 'harmed', '--active', 'false')).toContain(keys);
+  expect(await refused('partner', 'update', 'harmed', '--dealing', 'off')).toContain(
+    `${named}Its spins, tickets and deals will be refused`,
+  );
+  expect(await now()).toMatchObject({ isActive: true, dealing: 'ON' });
+  expect((await cli('partner', 'update', 'harmed', '--dealing', 'off', '--yes')).status).toBe(0);
+  expect((await cli('partner', 'deactivate', 'harmed', '--yes')).status).toBe(0);
+  expect(await now()).toMatchObject({ isActive: false, dealing: 'OFF' });
+  // These changes let the partner play again, so the command does not ask.
+  expect((await cli('partner', 'update', 'harmed', '--active', 'true', '--dealing', 'on')).status).toBe(0);
+});
+
+test('spindle dealing asks before it stops all games, and resumes them without a question', async () => {
+  const dealing = async () => (await service.operator<{ state: string }>('GET', '/dealing')).body.state;
+  expect(await refused('dealing', 'off', '--reason', 'a test')).toContain(
+    'This will stop dealing for all partners.',
+  );
+  expect(await dealing()).toBe('ON');
+  expect((await cli('dealing', 'off', '--reason', 'a test', '--yes')).status).toBe(0);
+  expect(await dealing()).toBe('OFF');
+  expect((await cli('dealing', 'on', '--reason', 'a test')).status).toBe(0);
+});
+
+test('spindle raffle void shows the partner, the tickets and the refund before it asks', async () => {
+  const { partnerId, key } = await service.newPartner({ slug: 'fair', name: 'Fair Games' });
+  const prizes = [{ prizeName: 'Car', prizeTier: 6, valueUsd: 2, count: 1 }];
+  const raffle = { displayName: 'Spring', configName: 'SPRING', ticketPriceUsd: 0.5, poolSize: 12, prizes };
+  const made = await service.operator<{ gameConfigId: number }>(
+    'POST',
+    `/partners/${partnerId}/raffles`,
+    raffle,
+  );
+  const id = made.body.gameConfigId;
+  const game = async () =>
+    (await service.operator<{ status: string; ticketsRemaining: number }>('GET', `/games/${id}`)).body;
+  await until(async () => (await game()).status === 'ACTIVE', 'the raffle is open');
+  for (let ticket = 0; ticket < 3; ticket++)
+    expect((await service.spin(key, { gameId: id, playerId: 'p', wagerUsd: 0.5 })).status).toBe(200);
+  const command = ['raffle', 'void', 'fair/SPRING', '--reason', 'a test'];
+  const question = await refused(...command);
+  for (const line of [
+    `raffle +Spring \\(SPRING, id ${id}\\)`,
+    `partner +fair \\(Fair Games, id ${partnerId}\\)`,
+    'ticketsSold +3 of 12',
+    'ticketPriceUsd +0\\.50',
+    'refundUsd +1\\.50',
+  ])
+    expect(question).toMatch(new RegExp(`${line}\n`));
+  expect((await game()).status).toBe('ACTIVE');
+  expect(await cli(...command, '--yes', '--wait')).toMatchObject({
+    status: 0,
+    out: expect.stringMatching(/^refundedUsd +1\.50$/m),
+  });
+  // The raffle is void already, so repeating the command only shows the progress.
+  expect(await cli(...command)).toMatchObject({ status: 0, out: expect.stringMatching(/^isDone +true$/m) });
+});
+
+test('spindle settlement make shows what differs from the disputed report, and records the answer', async () => {
+  const { partnerId, key } = await service.newPartner({ slug: 'disputing' });
+  const gameId = await service.newGame(key, parSheet('classic-3-reel'));
+  const day = new Date().toISOString().slice(0, 10);
+  const spin = () => service.spin(key, { gameId, playerId: 'alice', wagerUsd: 0.25 });
+  const path = `/partners/${partnerId}/settlements/${day}`;
+  const previewed = async () =>
+    (
+      await service.operator<{ report: { totalSpins: number }; disputed: object | null }>(
+        'GET',
+        `${path}/preview`,
+      )
+    ).body;
+  await spin();
+  await until(async () => (await previewed()).report.totalSpins === 1, 'the first spin is committed');
+  expect((await cli('settlement', 'make', 'disputing', day)).status).toBe(0);
+  expect((await previewed()).disputed).toBeNull();
+  const dispute = { reason: 'We count 2 spins' };
+  expect((await service.partner('POST', `/settlements/${day}/dispute`, key, dispute)).status).toBe(200);
+  await spin();
+  await until(async () => (await previewed()).report.totalSpins === 2, 'the second spin is committed');
+
+  const without = await cli('settlement', 'make', 'disputing', day, '--yes');
+  expect(without).toMatchObject({
+    status: 2,
+    error: expect.stringContaining('Revision 1 is disputed: «We count 2 spins». Add --reason TEXT'),
+  });
+  const command = ['settlement', 'make', 'disputing', day, '--reason', 'the second spin was late'];
+  const question = await refused(...command);
+  expect(question).toMatch(/^figure +disputed revision 1 +new revision 2$/m);
+  expect(question).toMatch(/^spins +1 +2$/m);
+  expect(question).toMatch(/^wageredUsd +0\.25 +0\.50$/m);
+  // A figure that stays the same is not shown.
+  expect(question).not.toMatch(/^adjustmentsUsd/m);
+  const newest = async () =>
+    (await service.operator<{ revision: number; reportStatus: string }>('GET', path)).body;
+  expect(await newest()).toMatchObject({ revision: 1, reportStatus: 'DISPUTED' });
+  expect((await cli(...command, '--yes')).status).toBe(0);
+  expect(await newest()).toMatchObject({ revision: 2, totalSpins: 2 });
+  const { body } = await service.operator<{ entries: unknown[] }>(
+    'GET',
+    '/audit-log?action=settlement.generate&limit=1',
+  );
+  expect(body.entries).toMatchObject([{ after: { revision: 2, reason: 'the second spin was late' } }]);
+  expect((await previewed()).disputed).toBeNull();
+});
