@@ -15,7 +15,11 @@ export function AuditLog({ place }: { readonly place: Place }) {
     FILTERS.map((name) => [name, place.query.get(name) ?? ''] as const).filter(([, value]) => value !== ''),
   );
   const query = { page, limit: 20, ...filter };
-  const loaded = useLoad(() => bodyOf(api.GET('/audit-log', { params: { query } })), [query]);
+  // The response body is JSON, because the request did not ask for CSV.
+  const loaded = useLoad(
+    () => bodyOf(api.GET('/audit-log', { params: { query } })) as Promise<Schemas['AuditLog']>,
+    [query],
+  );
   return (
     <>
       <Form

@@ -38,9 +38,10 @@ export function Players() {
 function read(id: number, playerId: string, cursor?: string): Promise<Statement> {
   const { inPath, inQuery } = namedPlayer(playerId);
   const query = { limit: LIMIT, ...(cursor === undefined ? {} : { cursor }), ...inQuery };
+  // The response body is JSON, because the request did not ask for CSV.
   return bodyOf(
     api.GET('/partners/{id}/players/{playerId}/statement', { params: { path: { id, ...inPath }, query } }),
-  );
+  ) as Promise<Statement>;
 }
 
 export function PlayerStatement({ place }: { readonly place: Place }) {

@@ -1,6 +1,6 @@
 /** Schemas of an entry of the audit log and of the query that filters entries. */
 import { Type } from '#typebox';
-import { Page, timestamp } from './schema.js';
+import { escapeFormulas, Page, timeRange, timestamp } from './schema.js';
 
 export const AuditEntry = Type.Object({
   auditId: Type.Integer(),
@@ -30,4 +30,6 @@ export const AuditQuery = Type.Object({
   subject: Type.Optional(
     Type.String({ ...TEXT, description: 'Only subjects that begin with this text, such as `game:7`' }),
   ),
+  ...timeRange,
+  escapeFormulas,
 });

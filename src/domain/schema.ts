@@ -153,6 +153,16 @@ export const escapeFormulas = Type.Optional(
   }),
 );
 
+/** Query parameters that restrict a result to a range of time. */
+export const timeRange = {
+  from: Type.Optional(
+    Type.String({ description: 'Only entries from this time on, as an RFC 3339 time. Default: all' }),
+  ),
+  to: Type.Optional(
+    Type.String({ description: 'Only entries before this time, as an RFC 3339 time. Default: all' }),
+  ),
+};
+
 /** Property that marks a spin with a forced outcome, and data that results from such a spin. */
 export const SandboxMark = Type.Optional(
   Type.Object(

@@ -8,7 +8,7 @@
 import { createHash } from 'node:crypto';
 import type { Static } from '#typebox';
 import type { AuditEntry as AuditEntrySchema, AuditQuery as AuditQuerySchema } from '../domain/auditEntry.js';
-import type { Page as PageSchema, WithDates } from '../domain/schema.js';
+import type { WithDates } from '../domain/schema.js';
 import type { AuditAction } from '../domain/significantEvents.js';
 import type { Sql, Transaction } from './connection.js';
 import { raw } from './statements.js';
@@ -69,7 +69,21 @@ export const because = (reason: string | undefined): { reason?: string } =>
 export type AuditRow = WithDates<typeof AuditEntrySchema, 'at'>;
 
 /** Filter for audit entries. A field that is absent matches all entries. */
-export type AuditFilter = Readonly<Omit<Static<typeof AuditQuerySchema>, keyof Static<typeof PageSchema>>>;
+export interface AuditFilter
+  extends Readonly<Pick<Static<typeof AuditQuerySchema>, 'actor' | 'action' | 'subject'>> {
+  /** Start of the entries' time, inclusive. */
+  readonly from?: Date | undefined;
+  /** End of the entries' time, exclusive. */
+  readonly to?: Date | undefined;
+}
+
+/** Position of entries in a list, newest first. */
+interface Place {
+  readonly limit: number;
+  readonly offset?: number;
+  /** Only entries with a smaller id. */
+  readonly belowId?: number | undefined;
+}
 
 export class AuditLog {
   readonly #sql: Sql;
@@ -89,8 +103,26 @@ export class AuditLog {
   async page(
     page: number,
     limit: number,
-    { actor, action = '', subject = '' }: AuditFilter = {},
+    filter: AuditFilter = {},
   ): Promise<{ entries: AuditRow[]; total: number }> {
+    const entries = await this.#entries(filter, { limit, offset: (page - 1) * limit });
+    const { actor, action = '', subject = '', from, to } = filter;
+    const [count] = await this.#sql<{ total: bigint }[]>`
+      SELECT count(*) AS total FROM audit_log
+      WHERE actor = coalesce(${actor ?? null}::text, actor) AND starts_with(action, ${action}) AND starts_with(subject, ${subject})
+        AND at >= coalesce(${from ?? null}::timestamptz, at) AND at < coalesce(${to ?? null}::timestamptz, 'infinity')`;
+    return { entries, total: Number(count!.total) };
+  }
+
+  /** Reads the newest entries below an id, newest first, or the newest of all entries if there is no id. */
+  below(belowId: number | undefined, limit: number, filter: AuditFilter): Promise<AuditRow[]> {
+    return this.#entries(filter, { limit, belowId });
+  }
+
+  async #entries(
+    { actor, action = '', subject = '', from, to }: AuditFilter,
+    { limit, offset = 0, belowId }: Place,
+  ): Promise<AuditRow[]> {
     const rows = await this.#sql<
       {
         audit_id: bigint;
@@ -105,25 +137,24 @@ export class AuditLog {
     >`
       SELECT audit_id, at, actor, action, subject, before, after, hash FROM audit_log
       WHERE actor = coalesce(${actor ?? null}::text, actor) AND starts_with(action, ${action}) AND starts_with(subject, ${subject})
-      ORDER BY audit_id DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
-    const [count] = await this.#sql<{ total: bigint }[]>`
-      SELECT count(*) AS total FROM audit_log
-      WHERE actor = coalesce(${actor ?? null}::text, actor) AND starts_with(action, ${action}) AND starts_with(subject, ${subject})`;
-    return {
-      entries: rows.map((row) => ({
-        auditId: Number(row.audit_id),
-        at: row.at,
-        actor: row.actor,
-        action: row.action,
-        subject: row.subject,
-        before: row.before,
-        after: row.after,
-        hash: row.hash.toString('hex'),
-      })),
-      total: Number(count!.total),
-    };
+        AND at >= coalesce(${from ?? null}::timestamptz, at) AND at < coalesce(${to ?? null}::timestamptz, 'infinity')
+        AND audit_id < ${belowId ?? AUDIT_ID_END}
+      ORDER BY audit_id DESC LIMIT ${limit} OFFSET ${offset}`;
+    return rows.map((row) => ({
+      auditId: Number(row.audit_id),
+      at: row.at,
+      actor: row.actor,
+      action: row.action,
+      subject: row.subject,
+      before: row.before,
+      after: row.after,
+      hash: row.hash.toString('hex'),
+    }));
   }
 }
+
+/** An id above the ids of all entries. */
+const AUDIT_ID_END = Number.MAX_SAFE_INTEGER;
 
 const PAGE = 1000;
 

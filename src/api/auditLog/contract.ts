@@ -19,17 +19,18 @@ export const listAuditLog = endpoint(
     path: '/audit-log',
     operationId: 'listAuditLog',
     tag: 'Audit log',
-    summary: 'List the entries of the audit log, newest first',
+    summary: 'List the entries of the audit log, newest first (CSV with `Accept: text/csv`)',
     scope: 'operator',
     query: AuditQuery,
     status: 200,
     response: AuditLog,
+    hasCsv: true,
     errors: [],
     failure: ERRORS.internal,
   },
   {
     description:
-      'Lists the changes of operators and the system events, newest first: the time, the actor, the action, and the state before and after.',
+      'Lists the changes of operators and the system events, newest first: the time, the actor, the action, and the state before and after. CSV has all entries that match, regardless of `page` and `limit`, with `before` and `after` as JSON texts.',
     response: {
       entries: [
         {
@@ -47,5 +48,6 @@ export const listAuditLog = endpoint(
       limit: 20,
       total: 22,
     },
+    csv: 'auditId,at,actor,action,subject,before,after,hash\r\n22,"2026-11-22T04:14:04.600Z","operator","key.revoke","key:2","{""revokedAt"":null}","{""revokedAt"":""2026-11-22T04:14:04.600Z""}","2c624232cc1e2fd2b0a5d3f6ff6e1d3b0a24f4ba5f3a5a1c7d9e8f0b6a7c8d9e"\r\n',
   },
 );

@@ -3,6 +3,7 @@ import { type Static, Type } from '#typebox';
 import { ERRORS } from '../../domain/errors.js';
 import {
   choice,
+  escapeFormulas,
   nullable,
   opaque,
   PATH,
@@ -10,6 +11,7 @@ import {
   pageMembers,
   REASON_PATTERN,
   SandboxMark,
+  timeRange,
   timestamp,
   usd,
 } from '../../domain/schema.js';
@@ -318,6 +320,7 @@ export const updatePlayer = endpoint(
 );
 
 export const StatementQuery = Type.Object({
+  ...timeRange,
   cursor: Type.Optional(Type.String({ description: 'The `nextCursor` of the previous response' })),
   limit: Type.Integer({
     minimum: 1,
@@ -325,6 +328,7 @@ export const StatementQuery = Type.Object({
     default: 20,
     description: 'Number of entries in a response',
   }),
+  escapeFormulas,
 });
 
 export const Statement = Type.Object({
@@ -337,6 +341,13 @@ export const Statement = Type.Object({
   nextCursor: nullable(
     Type.String({ description: 'Value of `cursor` for the next page; null if there are no more entries' }),
   ),
+  completeFrom: Type.Optional(
+    Type.String({
+      format: 'date-time',
+      description:
+        'Time from which all entries of the player are available. The archive of the ledger has earlier entries. Absent if no day of the player was removed',
+    }),
+  ),
 });
 
 export const getStatement = endpoint(
@@ -346,18 +357,19 @@ export const getStatement = endpoint(
     params: { id: PATH.partnerId, playerId: PATH.playerId },
     operationId: 'getStatement',
     tag: 'Players',
-    summary: 'Get a player with all its ledger entries, newest first',
+    summary: 'Get a player with its ledger entries, newest first (CSV with `Accept: text/csv`)',
     scope: 'operator',
     query: StatementQuery,
     status: 200,
     response: Statement,
     hasSums: true,
+    hasCsv: true,
     errors: [ERRORS.partnerNotFound, ERRORS.playerNotFound, ERRORS.unavailable],
     failure: ERRORS.internal,
   },
   {
     description:
-      'Lists entries of every kind: spins, the opening, adjustments, shares of communal progressives, and steps of rounds. The balance after an entry is the previous balance minus the wager plus the credit.',
+      'Lists entries of every kind: spins, the opening, adjustments, shares of communal progressives, and steps of rounds. The balance after an entry is the previous balance minus the wager plus the credit. A page may have fewer entries than `limit`, even none, while `nextCursor` is not null. CSV has all entries of the range. After days of the ledger were archived and removed, `completeFrom` (in CSV the header `X-Complete-From`) is the time from which all entries are available.',
     response: {
       partnerId: 2,
       playerId: 'alice',
@@ -367,5 +379,6 @@ export const getStatement = endpoint(
       entries: [STATEMENT_ENTRY],
       nextCursor: null,
     },
+    csv: 'entryId,kind,createdAt,gameId,wagerUsd,creditUsd,balanceUsd,requestId,spinId\r\n"7412907446960128010","spin","2026-11-22T04:13:57.812Z",3,0.25,0.5,1000.25,"first-spin","3f0c1f5ab3d94dd0a6a1c9d1b0e0f4c2"\r\n',
   },
 );

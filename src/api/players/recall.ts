@@ -49,7 +49,7 @@ async function newestGames(
   const adjustments: LedgerEntry[] = [];
   let fromId = newestId;
   for (let walks = 0; walks < WALKS_MAX && fromId > 0n && starts.length < limit; walks++) {
-    const entries = await store.spinHistory.statement(player, fromId, WALK_ENTRIES);
+    const entries = await store.spinHistory.entriesFrom(player, fromId, WALK_ENTRIES);
     const shareIds = entries.filter(({ kind }) => kind === 'communalShare').map(({ id }) => id);
     for (const [id, share] of await store.recall.shares(shareIds)) shares.set(id, share);
     // The spin that triggered the bonus already contains the share of its own player.

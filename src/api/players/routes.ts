@@ -3,6 +3,7 @@
  * adjustments, and blocking of players.
  */
 import { createHmac } from 'node:crypto';
+import { csvTexts } from '../../domain/csv.js';
 import { firstIdAt } from '../../domain/entryId.js';
 import { ApiError, ERRORS, type Fault, invalid } from '../../domain/errors.js';
 import { jsonUsd } from '../../domain/exactJson.js';
@@ -12,11 +13,14 @@ import { REFUND_PREFIX } from '../../domain/refund.js';
 import type { Adjusted } from '../../engine/cells/adjuster.js';
 import type { Adjustment } from '../../engine/cells/adjustments.store.js';
 import type { PlayerRecord } from '../../engine/cells/partnerReads.js';
+import { csvHead, csvLines } from '../contract/csvRows.js';
 import { check, type JsonObject, memberText } from '../server/body.js';
 import { booked, isDropped, partnerOf, playerOf } from '../server/found.js';
-import { cursorOf, type Route, route, wrongCursor } from '../server/route.js';
+import { cursorOf, type Route, type RouteRequest, route, wrongCursor } from '../server/route.js';
 import type { Services } from '../server/services.js';
+import { timeRangeOf } from '../server/timeRange.js';
 import { spinRecords, statementEntry } from '../spins/records.js';
+import type { EntryRange } from '../spins/spinHistory.store.js';
 import * as contract from './contract.js';
 import { type AdjustmentBody, AdjustmentOrder, PlayerStatusOrder } from './contract.js';
 import { recallRoutes } from './recall.js';
@@ -168,28 +172,116 @@ const ENTRY_ID = /^[1-9]\d{0,18}$/;
 /** Largest entry id, which is the largest signed 64-bit integer. */
 const ENTRY_ID_MAX = 2n ** 63n - 1n;
 
+type StatementRequest = RouteRequest<typeof contract.getStatement>;
+
+/** A player's statement that a request asks for. */
+interface WantedStatement {
+  readonly partnerId: number;
+  readonly playerId: string;
+  readonly player: PlayerRecord;
+  readonly range: EntryRange;
+  /** Entry at which the statement continues; undefined: at the newest entry of the range. */
+  readonly cursor: bigint | undefined;
+}
+
+/**
+ * Parses the request, and waits until the player's newest entry is committed.
+ *
+ * @throws ApiError KS-4101, KS-4204, KS-4209, KS-5002
+ */
+async function wantedStatement(services: Services, request: StatementRequest): Promise<WantedStatement> {
+  const { playerId } = request.params;
+  const text = cursorOf(request.query, ENTRY_ID);
+  const cursor = text === undefined ? undefined : BigInt(text);
+  if (cursor !== undefined && cursor > ENTRY_ID_MAX) throw wrongCursor();
+  const { from, to } = timeRangeOf(request.query);
+  const { partnerId } = await partnerOf(services.store, request.params.id);
+  const player = await playerOf(services.cells, partnerId, playerId);
+  await booked(services.cells, player.newestEntryId);
+  const range = {
+    fromId: from === undefined ? 0n : firstIdAt(Math.max(0, from.getTime())),
+    toId: to === undefined ? ENTRY_ID_MAX : firstIdAt(Math.max(0, to.getTime())),
+  };
+  return { partnerId, playerId, player, range, cursor };
+}
+
+/** Returns a page of a statement, and the entry at which it continues, or undefined at its end. */
+async function statementPage(
+  { store }: Services,
+  { partnerId, playerId, player, range }: WantedStatement,
+  cursor: bigint | undefined,
+  limit: number,
+) {
+  const of = { partnerId, playerId, newestId: player.newestEntryId };
+  const { entries, nextId } = await store.spinHistory.statement(of, range, cursor, limit);
+  const isLast = nextId === undefined || (await isDropped(store.ledgerDays, nextId));
+  return { entries, nextId: isLast ? undefined : nextId };
+}
+
+/** Returns the time before which only the archive has entries of the player; undefined if it has none. */
+async function archivedBefore({ store }: Services, player: PlayerRecord): Promise<Date | undefined> {
+  const keptFrom = await store.ledgerDays.keptFrom();
+  return keptFrom !== undefined && player.createdAtMs < keptFrom.getTime() ? keptFrom : undefined;
+}
+
+/** Number of entries in one chunk of CSV. */
+const CSV_ENTRIES = 500;
+
+const CSV_HEAD = csvHead({
+  entryId: '',
+  kind: '',
+  createdAt: '',
+  gameId: '',
+  wagerUsd: '',
+  creditUsd: '',
+  balanceUsd: '',
+  requestId: '',
+  spinId: '',
+} satisfies Record<keyof ReturnType<typeof statementEntry>, string>);
+
+async function* statementCsv(services: Services, request: StatementRequest): AsyncGenerator<string> {
+  const wanted = await wantedStatement(services, request);
+  const csvText = csvTexts(request.query);
+  let cursor = wanted.cursor;
+  let head = CSV_HEAD;
+  do {
+    const { entries, nextId } = await statementPage(services, wanted, cursor, CSV_ENTRIES);
+    const rows = entries.map((entry) => {
+      const row = statementEntry(services, entry);
+      return { ...row, createdAt: row.createdAt.toISOString() };
+    });
+    const text = head + csvLines(rows, csvText);
+    if (text !== '') yield text;
+    head = '';
+    cursor = nextId;
+  } while (cursor !== undefined);
+}
+
 const getStatement = (services: Services): Route =>
-  route(contract.getStatement, async (request) => {
-    const playerId = request.params.playerId;
-    const cursor = cursorOf(request.query, ENTRY_ID);
-    if (cursor !== undefined && BigInt(cursor) > ENTRY_ID_MAX) throw wrongCursor();
-    const limit = request.query.limit;
-    const partner = await partnerOf(services.store, request.params.id);
-    const { partnerId } = partner;
-    const player = await playerOf(services.cells, partnerId, playerId);
-    await booked(services.cells, player.newestEntryId);
-    const from = cursor === undefined ? player.newestEntryId : BigInt(cursor);
-    const entries = await services.store.spinHistory.statement({ partnerId, playerId }, from, limit);
-    const next = entries.at(-1)?.previousId ?? 0n;
-    const isLast =
-      entries.length < limit || next === 0n || (await isDropped(services.store.ledgerDays, next));
-    return {
-      partnerId,
-      playerId,
-      status: player.status,
-      balanceUsd: jsonUsd(BigInt(player.balanceMicros)),
-      createdAt: new Date(player.createdAtMs),
-      entries: entries.map((entry) => statementEntry(services, entry)),
-      nextCursor: isLast ? null : String(next),
-    };
-  });
+  route(
+    contract.getStatement,
+    async (request) => {
+      const wanted = await wantedStatement(services, request);
+      const { partnerId, playerId, player, cursor } = wanted;
+      const { entries, nextId } = await statementPage(services, wanted, cursor, request.query.limit);
+      const completeFrom = await archivedBefore(services, player);
+      return {
+        partnerId,
+        playerId,
+        status: player.status,
+        balanceUsd: jsonUsd(BigInt(player.balanceMicros)),
+        createdAt: new Date(player.createdAtMs),
+        entries: entries.map((entry) => statementEntry(services, entry)),
+        nextCursor: nextId === undefined ? null : String(nextId),
+        ...(completeFrom === undefined ? {} : { completeFrom: completeFrom.toISOString() }),
+      };
+    },
+    {
+      csvPieces: (request) => statementCsv(services, request),
+      csvHeaders: async (request) => {
+        const { player } = await wantedStatement(services, request);
+        const completeFrom = await archivedBefore(services, player);
+        return completeFrom === undefined ? '' : `X-Complete-From: ${completeFrom.toISOString()}`;
+      },
+    },
+  );

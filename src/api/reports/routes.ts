@@ -4,10 +4,10 @@
  */
 
 import type { GameReportRow, GamesWanted, LiabilityRow, Sums } from '../../books/reports/reports.store.js';
-import { type CsvText, csvTexts } from '../../domain/csv.js';
+import { csvTexts } from '../../domain/csv.js';
 import { dayOf, isDay, NO_DAY } from '../../domain/days.js';
-import { ApiError, ERRORS, type Fault, invalid } from '../../domain/errors.js';
-import { ExactNumber, exactJson, jsonInteger, jsonUsd } from '../../domain/exactJson.js';
+import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';
+import { exactJson, jsonInteger, jsonUsd } from '../../domain/exactJson.js';
 import {
   completeTo,
   firstDayOf,
@@ -15,7 +15,6 @@ import {
   NO_ACTIVITY,
   REPORT_ROWS_MAX,
 } from '../../domain/reportIntervals.js';
-import { NO_TIME, rfc3339Time } from '../../domain/rfc3339.js';
 import { rtpOf } from '../../domain/rtp.js';
 import type { Severity } from '../../domain/significantEvents.js';
 import type {
@@ -23,8 +22,10 @@ import type {
   EventsWanted,
   SignificantEvent,
 } from '../../engine/ledger/significantEvents.store.js';
+import { csvHead, csvLines } from '../contract/csvRows.js';
 import { cursorOf, type Route, type RouteRequest, route, wrongCursor } from '../server/route.js';
 import type { Services } from '../server/services.js';
+import { timeRangeOf } from '../server/timeRange.js';
 import * as contract from './contract.js';
 
 const GAME_CURSOR = /^[1-9]\d{0,9}$/;
@@ -85,17 +86,6 @@ const gameOf = (row: GameReportRow) => ({
   ...outcomesOf(row),
 });
 
-/** Renders rows as CSV lines. The members of a row are the columns. */
-function csvLines(rows: readonly object[], csvText: CsvText): string {
-  const field = (value: unknown): string => {
-    if (value === null || value === undefined) return '';
-    return typeof value === 'number' || value instanceof ExactNumber ? String(value) : csvText(String(value));
-  };
-  return rows.map((row) => `${Object.values(row).map(field).join(',')}\r\n`).join('');
-}
-
-const headOf = (row: object): string => `${Object.keys(row).join(',')}\r\n`;
-
 async function gamesReport(
   { store, process }: Services,
   query: GamesQuery,
@@ -145,7 +135,7 @@ async function* gamesCsv(services: Services, query: GamesQuery, asker: Asker): A
       yield NO_ACTIVITY;
       return;
     }
-    yield (isFirst && rows.length > 0 ? headOf(rows[0]!) : '') + csvLines(rows, csvText);
+    yield (isFirst && rows.length > 0 ? csvHead(rows[0]!) : '') + csvLines(rows, csvText);
     after = nextCursor === null ? undefined : Number(nextCursor);
   }
 }
@@ -228,17 +218,7 @@ type EventsRequest = RouteRequest<typeof contract.getEventsReport>;
  * @throws ApiError (KS-4101) with all faults of the query
  */
 function eventsWanted({ query }: EventsRequest): { wanted: EventsWanted; place: EventPlace } {
-  const faults: Fault[] = [];
-  const time = (name: 'from' | 'to'): Date | undefined => {
-    const text = query[name];
-    const date = text === undefined ? undefined : rfc3339Time(text);
-    if (text !== undefined && date === undefined) faults.push({ path: `/${name}`, message: NO_TIME });
-    return date;
-  };
-  const [from, to] = [time('from'), time('to')];
-  if (from !== undefined && to !== undefined && to < from)
-    faults.push({ path: '/to', message: 'must not be before `from`' });
-  if (faults.length > 0) throw invalid(faults);
+  const { from, to } = timeRangeOf(query);
   const { type, partnerId, cursor } = query;
   const place = cursor === undefined ? ['', '0', '0'] : EVENT_CURSOR.exec(cursor);
   if (place === null) throw wrongCursor();
@@ -270,7 +250,7 @@ async function* eventsCsv({ store }: Services, request: EventsRequest): AsyncGen
       CSV_EVENTS,
     );
     const rows = page.events.map(eventRowOf);
-    if (isFirst) yield rows.length === 0 ? NO_ACTIVITY : headOf(rows[0]!);
+    if (isFirst) yield rows.length === 0 ? NO_ACTIVITY : csvHead(rows[0]!);
     if (rows.length > 0) yield csvLines(rows, csvText);
     from = page.next;
   }
@@ -300,7 +280,7 @@ export const reportRoutes = (services: Services): Route[] => [
     ({ query, operator }) => liability(services, query.date, operator.name),
     {
       csv: ({ noActivity, rows }, { query }) =>
-        noActivity || rows.length === 0 ? NO_ACTIVITY : headOf(rows[0]!) + csvLines(rows, csvTexts(query)),
+        noActivity || rows.length === 0 ? NO_ACTIVITY : csvHead(rows[0]!) + csvLines(rows, csvTexts(query)),
     },
   ),
   route(

@@ -151,12 +151,8 @@ async function openShares(
 }
 
 /** Range of spins of a partner that is to be read. */
-export interface SpinRange {
+export interface SpinRange extends EntryRange {
   readonly partnerId: number;
-  /** First entry id of the range, inclusive. */
-  readonly fromId: bigint;
-  /** Entry id at the end of the range, exclusive. */
-  readonly toId: bigint;
   readonly gameId: number | undefined;
 }
 
@@ -170,6 +166,42 @@ export interface SpinsFound {
 export interface SpinsOfPartner extends SpinsFound {
   /** The watermark up to which the partner's ledger was complete. */
   readonly reach: LedgerWatermark;
+}
+
+/** Range of entry ids: `fromId` inclusive, `toId` exclusive. */
+export interface EntryRange {
+  readonly fromId: bigint;
+  readonly toId: bigint;
+}
+
+export interface StatementPage {
+  /** Entries of the page, newest first. */
+  readonly entries: readonly LedgerEntry[];
+  /** Entry at which the next page begins; undefined if the range has no older entries in the ledger. */
+  readonly nextId: bigint | undefined;
+}
+
+/** Maximum number of entries that one page of a statement examines. */
+const WALKED_MAX = 20_000;
+
+/**
+ * Returns the id of an entry of a player at or after an id, near that id if an indexed entry is near;
+ * otherwise the id of the player's newest entry.
+ */
+async function entryAtOrAfter(
+  sql: Sql,
+  { partnerId, playerId, newestId }: { partnerId: number; playerId: string; newestId: bigint },
+  id: bigint,
+): Promise<bigint> {
+  for (let lowId = id; lowId <= newestId; lowId += LOOKED_OVER) {
+    const [row] = await sql<{ entry_id: bigint }[]>`
+      SELECT entry_id FROM ledger
+      WHERE partner_id = ${partnerId} AND player_id = ${playerId} AND entry_number % ${raw(String(INDEXED_EACH))} = 0
+        AND entry_id >= ${lowId} AND entry_id < ${lowId + LOOKED_OVER}
+      ORDER BY entry_number LIMIT 1`;
+    if (row !== undefined) return row.entry_id;
+  }
+  return newestId;
 }
 
 /**
@@ -194,12 +226,44 @@ export class SpinHistory {
   }
 
   /**
+   * Returns the entries of all kinds of a player in a range, newest first. The walk ends at the oldest entry
+   * in the ledger. A page may be empty although the statement continues, because the number of entries that
+   * a page examines is bounded.
+   *
+   * @param of.newestId id of the player's newest entry, which must be committed
+   * @param cursor id of the player's entry at which the page begins, undefined: the newest entry of the
+   * range. For any other id the page is empty.
+   * @param limit maximum number of entries, at least 1
+   */
+  async statement(
+    of: Pick<PlayerOfHistory, 'partnerId' | 'playerId'> & { readonly newestId: bigint },
+    { fromId, toId }: EntryRange,
+    cursor: bigint | undefined,
+    limit: number,
+  ): Promise<StatementPage> {
+    const entries: LedgerEntry[] = [];
+    let next = cursor ?? (await entryAtOrAfter(this.#sql, of, toId));
+    for (let examined = 0; next > 0n && next >= fromId && examined < WALKED_MAX; ) {
+      // A walk begins above the range if no indexed entry is near its end.
+      const wanted = next >= toId ? INDEXED_EACH + limit : limit - entries.length;
+      const walked = await this.entriesFrom(of, next, wanted);
+      if (walked.length === 0) return { entries, nextId: undefined };
+      examined += walked.length;
+      const inRange = walked.filter(({ id }) => id >= fromId && id < toId).slice(0, limit - entries.length);
+      entries.push(...inRange);
+      next = (entries.length === limit ? entries : walked).at(-1)!.previousId;
+      if (entries.length === limit) break;
+    }
+    return { entries, nextId: next > 0n && next >= fromId ? next : undefined };
+  }
+
+  /**
    * Returns the entries of all kinds of a player from one entry downwards, newest first. The walk ends at the
    * oldest entry in the ledger.
    *
    * @param fromId id of one of the player's entries; for any other id the result is empty
    */
-  async statement(
+  async entriesFrom(
     { partnerId, playerId }: Pick<PlayerOfHistory, 'partnerId' | 'playerId'>,
     fromId: bigint,
     count: number,

@@ -22,7 +22,13 @@ import type { Clocks } from '../../engine/redis/clockSkew.js';
 import type { RedisNodes } from '../../engine/redis/nodes.js';
 import type { BooksStore } from '../books.store.js';
 import type { UnsettledDay } from './settledDays.store.js';
-import type { OnReport, ReportedDay, ReportPreview, StoredReport } from './settlements.store.js';
+import type {
+  OnReport,
+  ReportedDay,
+  ReportPreview,
+  StoredReport,
+  WantedReport,
+} from './settlements.store.js';
 
 export interface SettlementReportsOptions {
   readonly store: Pick<BooksStore, 'settlements'> & Pick<EngineStore, 'cells' | 'partners'>;

@@ -1,7 +1,19 @@
 /** `spindle audit-log`: shows the audit log. */
 import { bodyOf } from '../../api/client/apiClients.js';
 import { type TableColumn, table } from '../output.js';
-import { type Call, type OperatorCommands, pageLine, pageOf, type Schemas, withPages } from './call.js';
+import {
+  type Call,
+  CSV_QUERY,
+  CSV_REQUEST,
+  type OperatorCommands,
+  pageLine,
+  pageOf,
+  type Schemas,
+  timeRangeOf,
+  withCsv,
+  withPages,
+  withTimeRange,
+} from './call.js';
 
 const COLUMNS: readonly TableColumn<Schemas['AuditEntry']>[] = [
   { heading: 'id', value: (row) => row.auditId, kind: 'number' },
@@ -13,9 +25,13 @@ const COLUMNS: readonly TableColumn<Schemas['AuditEntry']>[] = [
 ];
 
 export function addAuditLogCommand(commands: OperatorCommands): void {
-  withPages(
-    commands.add('audit-log', 'list the changes and their authors, newest first', listAuditLog),
-    'entries',
+  withCsv(
+    withTimeRange(
+      withPages(
+        commands.add('audit-log', 'list the changes and their authors, newest first', listAuditLog),
+        'entries',
+      ),
+    ),
   )
     .option('--actor <NAME>', 'only changes by this operator')
     .option('--action <PREFIX>', 'only actions with this prefix, such as partner. or key.issue')
@@ -25,16 +41,26 @@ export function addAuditLogCommand(commands: OperatorCommands): void {
       `
 Examples:
   spindle audit-log --actor jane.doe --limit 100
-  spindle audit-log --action key. --subject partner:2`,
+  spindle audit-log --action key. --subject partner:2
+  spindle audit-log --from 2026-11-01 --to 2026-11-30 --csv > audit-log.csv`,
     );
 }
 
 async function listAuditLog(call: Call): Promise<void> {
   const { client, options, print } = call;
   const filters = ['actor', 'action', 'subject'].filter((name) => options[name] !== undefined);
-  const query = { ...pageOf(call), ...Object.fromEntries(filters.map((name) => [name, options[name]])) };
+  const filter = {
+    ...Object.fromEntries(filters.map((name) => [name, options[name]])),
+    ...timeRangeOf(call),
+  };
+  if (options.csv === true) {
+    const params = { query: { limit: pageOf(call).limit, ...filter, ...CSV_QUERY } };
+    process.stdout.write(String(await bodyOf(client.GET('/audit-log', { params, ...CSV_REQUEST }))));
+    return;
+  }
+  const query = { ...pageOf(call), ...filter };
   print(
-    await bodyOf(client.GET('/audit-log', { params: { query } })),
+    (await bodyOf(client.GET('/audit-log', { params: { query } }))) as Schemas['AuditLog'],
     (body) => table(COLUMNS, body.entries) + pageLine(body, 'entries'),
   );
 }

@@ -8,6 +8,7 @@ import {
   type OperatorSchemas,
   SpindleError,
 } from '../../api/client/apiClients.js';
+import { isDay, shiftDay } from '../../domain/days.js';
 import { lineOf } from '../../platform/secretsInLogs.js';
 import { UsageError, wholeNumber } from '../command.js';
 import { confirm } from '../confirm.js';
@@ -145,6 +146,44 @@ export const withPages = (command: Command, many: string): Command =>
   command
     .addOption(new Option('--page <N>', 'number of the page, from 1').argParser(wholeNumber).default(1))
     .addOption(new Option('--limit <N>', `${many} on a page, up to 100`).argParser(wholeNumber).default(20));
+
+/** Adds the options of a range of time to a command. */
+export const withTimeRange = (command: Command): Command =>
+  command
+    .addOption(
+      new Option('--from <TIME>', 'only from this UTC day, YYYY-MM-DD, or RFC 3339 time on').argParser(
+        startOfRange,
+      ),
+    )
+    .addOption(
+      new Option('--to <TIME>', 'only up to this UTC day, included, or before this RFC 3339 time').argParser(
+        endOfRange,
+      ),
+    );
+
+// The service checks times; days are converted here.
+const startOfRange = (text: string): string => (isDay(text) ? `${text}T00:00:00Z` : text);
+const endOfRange = (text: string): string => (isDay(text) ? `${shiftDay(text, 1)}T00:00:00Z` : text);
+
+/** Returns the range of time that the options of a command select, as query parameters. */
+export function timeRangeOf({ options }: Pick<Call, 'options'>): { from?: string; to?: string } {
+  const { from, to } = options as { from?: string; to?: string };
+  return { ...(from === undefined ? {} : { from }), ...(to === undefined ? {} : { to }) };
+}
+
+/** Adds the option `--csv` to a command, which then prints CSV instead of a table. */
+export const withCsv = (command: Command): Command =>
+  command.addOption(
+    new Option(
+      '--csv',
+      'print all matching entries as CSV; a text that a spreadsheet would run as a formula gets an apostrophe',
+    ).conflicts('json'),
+  );
+
+/** Options of a request for CSV. */
+export const CSV_REQUEST = { headers: { Accept: 'text/csv' }, parseAs: 'text' } as const;
+/** Query parameter of a request for CSV. */
+export const CSV_QUERY = { escapeFormulas: 'true' } as const;
 
 const REASON = ['--reason <TEXT>', 'reason, for the audit log'] as const;
 

@@ -234,19 +234,15 @@ async function* settlements(client: OperatorClient, { from, to }: Range): Rows {
  * hashes per day.
  */
 async function* auditLog(client: OperatorClient, { from, to }: Range): Rows {
-  const [start, end] = [`${from}T00:00:00`, endOf(to)];
-  const all = byPage(
+  const range = { from: `${from}T00:00:00Z`, to: endOf(to) };
+  yield* byPage(
     async (page) => {
-      const query = { page, limit: PAGE };
-      const body = await bodyOf(client.GET('/audit-log', { params: { query } }));
+      const query = { ...range, page, limit: PAGE };
+      const body = (await bodyOf(client.GET('/audit-log', { params: { query } }))) as Schemas['AuditLog'];
       return { items: body.entries, total: body.total };
     },
     ({ auditId }) => auditId,
   );
-  for await (const entry of all) {
-    if (entry.at < start) return;
-    if (entry.at < end) yield entry;
-  }
 }
 
 /**

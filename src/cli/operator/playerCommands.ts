@@ -16,7 +16,18 @@ import { decimalTextToMicros } from '../../domain/money.js';
 import { parseUsdText, wholeNumber } from '../command.js';
 import { withYes } from '../confirm.js';
 import { formatUsd, keyValues, printable, type TableColumn, table } from '../output.js';
-import { type Call, forReason, note, type OperatorCommands, type Schemas } from './call.js';
+import {
+  type Call,
+  CSV_QUERY,
+  CSV_REQUEST,
+  forReason,
+  note,
+  type OperatorCommands,
+  type Schemas,
+  timeRangeOf,
+  withCsv,
+  withTimeRange,
+} from './call.js';
 import { partnerIdOf } from './names.js';
 
 const ENTRIES: readonly TableColumn<Schemas['StatementEntry']>[] = [
@@ -35,17 +46,28 @@ const ASKED_ABOVE_USD = 1000;
 
 export function addPlayerCommands(commands: OperatorCommands): void {
   const player = commands.group('player', 'players');
-  commands
-    .add(
-      'statement <PARTNER> <PLAYER_ID>',
-      'show the ledger entries of a player, newest first',
-      statement,
-      player,
-    )
+  withCsv(
+    withTimeRange(
+      commands.add(
+        'statement <PARTNER> <PLAYER_ID>',
+        'show the ledger entries of a player, newest first',
+        statement,
+        player,
+      ),
+    ),
+  )
     .addOption(
       new Option('--limit <N>', 'maximum number of entries, up to 100').argParser(wholeNumber).default(20),
     )
-    .option('--cursor <ENTRY_ID>', 'cursor of the next page, as printed below the previous page');
+    .option('--cursor <ENTRY_ID>', 'cursor of the next page, as printed below the previous page')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  spindle player statement acme alice --from 2026-11-22 --to 2026-11-22
+  spindle player statement acme alice --from 2026-11-22T18:00:00Z --to 2026-11-22T19:30:00Z
+  spindle player statement acme alice --csv > alice.csv`,
+    );
   forReason(
     commands.add(
       'block <PARTNER> <PLAYER_ID>',
@@ -89,15 +111,26 @@ const setStatus =
     print(await bodyOf(call), keyValues);
   };
 
-async function statement({ client, words, options, print }: Call): Promise<void> {
+async function statement(call: Call): Promise<void> {
+  const { client, words, options, print } = call;
   const { inPath, inQuery } = namedPlayer(words[1]!);
   const path = { id: await partnerIdOf(client, words[0]!), ...inPath };
   const cursor = options.cursor === undefined ? {} : { cursor: String(options.cursor) };
-  const query = { limit: options.limit as number, ...cursor, ...inQuery };
-  const call = client.GET('/partners/{id}/players/{playerId}/statement', { params: { path, query } });
-  print(await bodyOf(call), ({ entries, nextCursor, ...player }) => {
+  const query = { limit: options.limit as number, ...cursor, ...timeRangeOf(call), ...inQuery };
+  const url = '/partners/{id}/players/{playerId}/statement';
+  if (options.csv === true) {
+    const params = { path, query: { ...query, ...CSV_QUERY } };
+    process.stdout.write(String(await bodyOf(client.GET(url, { params, ...CSV_REQUEST }))));
+    return;
+  }
+  const body = (await bodyOf(client.GET(url, { params: { path, query } }))) as Schemas['Statement'];
+  print(body, ({ entries, nextCursor, completeFrom, ...player }) => {
     const more = nextCursor === null ? '' : `next page: --cursor ${nextCursor}\n`;
-    return `${keyValues(player)}${table(ENTRIES, entries)}${more}`;
+    const archived =
+      completeFrom === undefined
+        ? ''
+        : `Entries before ${completeFrom} are only in the archive of the ledger (docs/archive.md).\n`;
+    return `${keyValues(player)}${table(ENTRIES, entries)}${more}${archived}`;
   });
 }
 
@@ -106,7 +139,8 @@ async function balanceOf(client: OperatorClient, id: number, playerId: string): 
   const { inPath, inQuery } = namedPlayer(playerId);
   const params = { path: { id, ...inPath }, query: { limit: 1, ...inQuery } };
   try {
-    return (await bodyOf(client.GET('/partners/{id}/players/{playerId}/statement', { params }))).balanceUsd;
+    const call = client.GET('/partners/{id}/players/{playerId}/statement', { params });
+    return ((await bodyOf(call)) as Schemas['Statement']).balanceUsd;
   } catch (error) {
     if (error instanceof SpindleError && error.code === ERRORS.playerNotFound.code) return undefined;
     throw error;

@@ -25,7 +25,7 @@ import { writeRun } from '../../../src/engine/requestIds/requestRuns.store.js';
 import { connectPostgres } from '../../../src/postgres/connect.js';
 import type { Sql } from '../../../src/postgres/connection.js';
 import { freshStores } from '../../setup/freshStores.js';
-import type { Client } from '../../support/client.js';
+import { type Client, OPERATOR_KEY } from '../../support/client.js';
 import { docCode } from '../../support/docBlocks.js';
 import { openNodes } from '../../support/redis.js';
 import { deal, dealUntil, newTable, playOut } from '../../support/rounds.js';
@@ -490,6 +490,18 @@ describe.sequential('a week of archived ledger days', () => {
         cursor = part.body.nextCursor;
       }
       expect(lines.length).toBe(15 * DAYS);
+      const statement = `/partners/${partnerId}/players/cy/statement`;
+      expect((await client.operator('GET', statement)).body).toMatchObject({
+        entries: [],
+        nextCursor: null,
+        completeFrom: keptFrom,
+      });
+      const statementCsv = await client.request('GET', `/api/operator/v1${statement}`, {
+        key: OPERATOR_KEY,
+        headers: { Accept: 'text/csv' },
+      });
+      expect(statementCsv.headers.get('x-complete-from')).toBe(keptFrom);
+      expect(statementCsv.text.split('\r\n')).toHaveLength(2);
       expect((await ask('/players/cy/recall')).body).toEqual({ games: [], adjustments: [] });
       const { adjustmentId, balanceUsd } = adjusted as { adjustmentId: string; balanceUsd: number };
       expect((await ask('/adjustments')).body).toMatchObject({

@@ -1,0 +1,71 @@
+/**
+ * Tests the commands that find what a player says: statements and the audit log by time and as CSV. The built
+ * program runs against a service.
+ */
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { freshStores } from '../setup/freshStores.js';
+import { OPERATOR_KEY } from '../support/client.js';
+import { cliOf, ROOT } from '../support/root.js';
+import { startService } from '../support/service.js';
+import { parSheet } from '../support/sheets.js';
+import type { TestStores } from '../support/stores.js';
+
+let stores: TestStores;
+let service: Awaited<ReturnType<typeof startService>>;
+let partnerId: number;
+let key: string;
+let gameId: number;
+
+beforeAll(async () => {
+  stores = await freshStores();
+  service = await startService(stores);
+  ({ partnerId, key } = await service.newPartner({ slug: 'acme', openingBalanceUsd: 100 }));
+  gameId = await service.newGame(key, parSheet('classic-3-reel'));
+});
+afterAll(async () => {
+  await service?.stop();
+  await stores?.drop();
+});
+
+/** @throws Error if the command does not exit with 0 */
+const cli = async (...args: string[]): Promise<string> =>
+  (
+    await promisify(execFile)(process.execPath, [cliOf(ROOT), ...args], {
+      env: { PATH: process.env.PATH, SPINDLE_URL: service.base, OPERATOR_API_KEY: OPERATOR_KEY },
+    })
+  ).stdout;
+
+const dayFromNow = (days: number): string =>
+  new Date(Date.now() + days * 86_400_000).toISOString().slice(0, 10);
+
+test('spindle player statement shows the entries of some days or times, also as CSV', async () => {
+  for (const requestId of ['first', '=second'])
+    expect((await service.spin(key, { gameId, playerId: 'alice', wagerUsd: 0.25, requestId })).status).toBe(
+      200,
+    );
+  const statement = ['player', 'statement', 'acme', 'alice'];
+  const whole = await cli(...statement, '--from', dayFromNow(-1), '--to', dayFromNow(1));
+  expect(whole.match(/Z +(opening|spin) /g)).toHaveLength(3);
+  expect(whole).not.toContain('archive');
+  expect(await cli(...statement, '--to', dayFromNow(-1))).toMatch(/^none$/m);
+  expect(await cli(...statement, '--from', dayFromNow(1))).toMatch(/^none$/m);
+  const csv = await cli(...statement, '--csv', '--from', dayFromNow(-1));
+  const rows = csv.split('\r\n');
+  expect(rows[0]).toBe('entryId,kind,createdAt,gameId,wagerUsd,creditUsd,balanceUsd,requestId,spinId');
+  expect(rows).toHaveLength(5);
+  expect(rows[1]).toContain(`"'=second"`);
+  await expect(cli(...statement, '--from', 'soon')).rejects.toThrow(/KS-4101[\s\S]*\/from/);
+});
+
+test('spindle audit-log lists the entries of some days or times, also as CSV', async () => {
+  const log = ['audit-log', '--action', 'partner.create'];
+  expect(await cli(...log, '--from', dayFromNow(-1), '--to', dayFromNow(1))).toMatch(
+    new RegExp(` partner:${partnerId} `),
+  );
+  expect(await cli(...log, '--to', dayFromNow(-1))).toMatch(/^page 1 of 1, 0 entries$/m);
+  const rows = (await cli(...log, '--csv')).split('\r\n');
+  expect(rows[0]).toBe('auditId,at,actor,action,subject,before,after,hash');
+  expect(rows[1]).toContain(`"partner.create","partner:${partnerId}",,"{`);
+});
