@@ -20,6 +20,7 @@ import { OverviewReads } from './overview/overviewReads.store.js';
 import { ApiKeys } from './partners/apiKeys.store.js';
 import { Recall } from './players/recall.store.js';
 import { ProgramChecks } from './programChecks/programChecks.store.js';
+import { Requests } from './requests/requests.store.js';
 import { SearchReads } from './search/searchReads.store.js';
 import { SettlementList } from './settlements/settlementList.store.js';
 import { SpinBlocks } from './spins/spinBlocks.store.js';
@@ -49,6 +50,7 @@ export const openStore = (sql: Sql) => ({
   progressives: new Progressives(sql),
   publicLogReads: new PublicLogReads(sql),
   recall: new Recall(sql),
+  requests: new Requests(sql),
   roundList: new RoundList(sql),
   searchReads: new SearchReads(sql),
   settlementList: new SettlementList(sql),

@@ -99,6 +99,7 @@
  *           /recall                 get recallPlayerGames (players)
  *           /statement              get getStatement (players)
  *       /raffles                    post createRaffle (raffles)
+ *       /requests                   get findRequest (requests)
  *       /settlements
  *         /{date}                   get getPartnerSettlement (settlements),
  *                                   post makeSettlement (settlements)
@@ -160,6 +161,7 @@ import * as programChecks from './programChecks/contract.js';
 import * as proofs from './proofs/contract.js';
 import * as raffles from './raffles/contract.js';
 import * as reports from './reports/contract.js';
+import * as requests from './requests/contract.js';
 import * as returns from './returns/contract.js';
 import * as sandbox from './sandbox/contract.js';
 import * as search from './search/contract.js';
@@ -186,6 +188,7 @@ export const CONTRACTS = {
   proofs,
   raffles,
   reports,
+  requests,
   returns,
   sandbox,
   search,

@@ -17,6 +17,7 @@ import { programCheckRoutes } from './programChecks/routes.js';
 import { proofRoutes } from './proofs/routes.js';
 import { raffleRoutes } from './raffles/routes.js';
 import { reportRoutes } from './reports/routes.js';
+import { requestRoutes } from './requests/routes.js';
 import { returnRoutes } from './returns/routes.js';
 import { sandboxRoutes } from './sandbox/routes.js';
 import { searchRoutes } from './search/routes.js';
@@ -48,6 +49,7 @@ export function allRoutes(services: Services, brand: string): Route[] {
     ...proofRoutes(services),
     ...raffleRoutes(services),
     ...reportRoutes(services),
+    ...requestRoutes(services),
     ...returnRoutes(services),
     ...sandboxRoutes(services),
     ...searchRoutes(services),

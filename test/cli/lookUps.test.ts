@@ -1,6 +1,6 @@
 /**
- * Tests the commands that find what a player says: statements and the audit log by time and as CSV. The built
- * program runs against a service.
+ * Tests the commands that find what a player says: statements and the audit log by time and as CSV, and
+ * requests by their request id. The built program runs against a service.
  */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
@@ -68,4 +68,18 @@ test('spindle audit-log lists the entries of some days or times, also as CSV', a
   const rows = (await cli(...log, '--csv')).split('\r\n');
   expect(rows[0]).toBe('auditId,at,actor,action,subject,before,after,hash');
   expect(rows[1]).toContain(`"partner.create","partner:${partnerId}",,"{`);
+});
+
+test('spindle request find shows the spin, round or adjustment that has a request id', async () => {
+  const requestId = 'lost spin';
+  const { body } = await service.spin(key, { gameId, playerId: 'bob', wagerUsd: 0.25, requestId });
+  const spin = await cli('request', 'find', 'acme', requestId);
+  expect(spin).toMatch(/^Spin\npartnerId /);
+  expect(spin).toMatch(new RegExp(`^spinId +${body.spinId}$`, 'm'));
+  expect(spin).toMatch(/^entry\.kind +spin$/m);
+  await cli('adjust', 'acme', 'bob', '--amount', '2.5', '--reason', 'a test', '--request-id', 'adjust-bob');
+  const adjustment = await cli('request', 'find', 'acme', 'adjust-bob');
+  expect(adjustment).toMatch(/^Adjustment\nplayerId +bob$/m);
+  expect(adjustment).toMatch(/^amountUsd +2\.50$/m);
+  expect(await cli('request', 'find', 'acme', 'never')).toMatch(/^Nothing has this request id\./);
 });

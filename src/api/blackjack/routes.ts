@@ -59,7 +59,7 @@ const roundIdOf = (services: Services, { entryIds, partnerId }: RoundRecord): st
   services.spinIds.encodeOne(entryIds[0]!, partnerId);
 
 /** Renders a recorded round with the data that its partner may see. */
-async function shownRecord(services: Services, record: RoundRecord) {
+export async function shownRecord(services: Services, record: RoundRecord) {
   const table = await tableOf(services, record.gameId);
   const seed = await services.blackjack.shoes.seedOf(record.gameId, record.shoeIndex);
   return {

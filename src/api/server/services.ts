@@ -19,6 +19,7 @@ import type { SpinPath } from '../../engine/cells/spinPath.js';
 import type { SpinRules } from '../../engine/cells/spinRules.js';
 import type { PotKeeper } from '../../engine/communal/potKeeper.js';
 import type { Readiness } from '../../engine/readiness.js';
+import type { RequestIds } from '../../engine/requestIds/requestIds.js';
 import type { DrawAgain, Proofs } from '../../publicLog/log/proofs.js';
 import type { Store } from '../api.store.js';
 import type { ProcessFigures } from '../overview/contract.js';
@@ -102,6 +103,8 @@ export interface Services {
   readonly spinRules: SpinRules;
   /** Metrics that count the dealt spins and their money. */
   readonly metrics: DealtCounter;
+  /** The request ids that Redis has released. */
+  readonly requestIds: Pick<RequestIds, 'find' | 'refresh'>;
   readonly blackjack: { readonly rounds: RoundPlay; readonly shoes: Shoes };
   readonly drawAgain: DrawAgain;
   readonly proofs: Proofs;

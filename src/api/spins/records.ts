@@ -49,7 +49,7 @@ export async function shownSpins(store: Store, entries: readonly LedgerEntry[]):
 /** Renders the spins among the given entries as their responses were, in the same order. */
 export async function spinRecords(
   services: Services,
-  { partnerId }: Partner,
+  { partnerId }: Pick<Partner, 'partnerId'>,
   entries: readonly LedgerEntry[],
 ) {
   const { spinIds, store } = services;

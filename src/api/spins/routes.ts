@@ -175,25 +175,30 @@ const showSpin = (services: Services): Route =>
     const entry = await store.ledgerEntries.find(meant.entryId);
     if (entry === undefined || entry.partnerId !== partner.partnerId || !isShownAsSpin(entry))
       throw await noSpin(store, meant.entryId);
-    // A forced spin took no outcome of the game's sequence, so it belongs to no block.
-    const hasPlace = ENTRY_KINDS[entry.kind].advancesGameIndex;
-    const [[record], block] = await Promise.all([
-      spinRecords(services, partner, [entry]),
-      hasPlace ? store.spinBlocks.find(entry.gameId, entry.outcomeIndex) : undefined,
-    ]);
-    return {
-      partnerId: partner.partnerId,
-      spin: { ...record, playerId: entry.playerId },
-      entry: {
-        ...statementEntry(services, entry),
-        cell: entryCell(entry.id),
-        previousEntryId: String(entry.previousId),
-        outcomeIndex: hasPlace ? entry.outcomeIndex : null,
-        outcomeCode: entry.outcomeCode,
-      },
-      block: block ?? null,
-    };
+    return shownSpin(services, partner, entry);
   });
+
+/** Returns a spin as operators see it: its response, its ledger entry and its block. */
+export async function shownSpin(services: Services, partner: Pick<Partner, 'partnerId'>, entry: LedgerEntry) {
+  // A forced spin took no outcome of the game's sequence, so it belongs to no block.
+  const hasPlace = ENTRY_KINDS[entry.kind].advancesGameIndex;
+  const [[record], block] = await Promise.all([
+    spinRecords(services, partner, [entry]),
+    hasPlace ? services.store.spinBlocks.find(entry.gameId, entry.outcomeIndex) : undefined,
+  ]);
+  return {
+    partnerId: partner.partnerId,
+    spin: { ...record, playerId: entry.playerId },
+    entry: {
+      ...statementEntry(services, entry),
+      cell: entryCell(entry.id),
+      previousEntryId: String(entry.previousId),
+      outcomeIndex: hasPlace ? entry.outcomeIndex : null,
+      outcomeCode: entry.outcomeCode,
+    },
+    block: block ?? null,
+  };
+}
 
 /** Returns the routes of spin queries. SpinEndpoint serves the requests that play a spin. */
 export const spinRoutes = (services: Services): Route[] => [

@@ -94,6 +94,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     spinRules: rules,
     metrics,
     drawAgain,
+    requestIds,
     proofs: new Proofs(store.publicLogReads, drawAgain),
     blackjack: playedRounds(parts, cells, requestIds),
     cells: { ...operating, confirmations, reads: readsOf(parts, moved), views: new CellViews(nodes) },

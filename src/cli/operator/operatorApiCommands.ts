@@ -20,6 +20,7 @@ import { addPartnerCommands } from './partnerCommands.js';
 import { addPlayerCommands } from './playerCommands.js';
 import { addRaffleCommands } from './raffleCommands.js';
 import { addReportCommands } from './reportCommands.js';
+import { addRequestCommands } from './requestCommands.js';
 import { addSettlementCommands } from './settlementCommands.js';
 import { addSpinCommands } from './spinCommands.js';
 import { addWebhookCommands } from './webhookCommands.js';
@@ -36,6 +37,7 @@ export function addOperatorApiCommands(program: Command, open: OpenClient): void
   addGameCommands(commands);
   addCommunalCommands(commands);
   addSpinCommands(commands);
+  addRequestCommands(commands);
   addWebhookCommands(commands);
   addPlayerCommands(commands);
   addSettlementCommands(commands);

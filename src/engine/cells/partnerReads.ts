@@ -13,7 +13,10 @@ export type { GameRecord, PlayerRecord };
 export interface PartnerReadsOptions {
   readonly cell: (
     cell: number,
-  ) => Pick<CellStore, 'findPlayer' | 'findGame' | 'findPot' | 'isTurnedAway' | 'newestInOutbox'>;
+  ) => Pick<
+    CellStore,
+    'findBound' | 'findPlayer' | 'findGame' | 'findPot' | 'isTurnedAway' | 'newestInOutbox'
+  >;
   readonly partner: (partnerId: number) => Partner | undefined;
   readonly refresh: () => Promise<void>;
   /**
@@ -52,6 +55,15 @@ export class PartnerReads {
    */
   pot(partnerId: number, gameId: number): Promise<PotRecord | undefined> {
     return this.#read(partnerId, (store) => store.findPot(gameId));
+  }
+
+  /**
+   * Returns the entry that the requestId of a partner's spin is bound to in Redis, or undefined if Redis does
+   * not bind it.
+   * @throws ApiError (KS-5002) if the partner's move takes too long
+   */
+  bound(partnerId: number, requestId: string): Promise<bigint | undefined> {
+    return this.#read(partnerId, (store) => store.findBound(partnerId, requestId));
   }
 
   /**

@@ -236,6 +236,9 @@ export const writeBound = (
   fingerprint: Buffer,
 ): Buffer => BOUND.make({ core: { id, outcomeCode, balanceMicros }, fingerprint });
 
+/** Returns the entry that a request id is bound to. */
+export const boundEntryId = (bound: Buffer): bigint => BOUND.read(bound).core.id;
+
 /**
  * Encodes a PARTNER record with new rate limit windows.
  * @param netMicros payouts minus wagers, in micro-USD

@@ -5,6 +5,7 @@
 import type { PotRecord } from '../../domain/communal.js';
 import { entryTimeMs, streamIdOf } from '../../domain/entryId.js';
 import type { Totals } from '../../domain/layouts.js';
+import { REQUEST_KEY_BYTES, requestKey } from '../../domain/requestKey.js';
 import {
   type CellHead,
   type CellOwner,
@@ -15,6 +16,7 @@ import {
 } from './cellHead.js';
 import {
   type Booked,
+  boundEntryId,
   cellToken,
   type GameRecord,
   NO_TOTALS,
@@ -39,6 +41,7 @@ import {
   cellKeysPattern,
   communalKey,
   gamesKey,
+  idempotencyKey,
   outboxKey,
   playerField,
   playersKey,
@@ -49,7 +52,7 @@ import type { RedisNode } from './node.js';
 import { CLIENT, type RedisClient } from './redisClient.js';
 import { NotSentError } from './scriptErrors.js';
 import type { Script } from './scriptLoader.js';
-import { readSegments, writeSegments } from './segmentRecords.js';
+import { readSegments, segmentNumbers, writeSegments } from './segmentRecords.js';
 import { closedName } from './serverIdentity.js';
 
 export type { CellHead, CellOwner, NewCellHead } from './cellHead.js';
@@ -120,6 +123,23 @@ export class CellStore {
   async findPlayer(partnerId: number, playerId: string): Promise<PlayerRecord | undefined> {
     const record = await this.#redis.hgetBuffer(playersKey(this.name), playerField(partnerId, playerId));
     return record === null ? undefined : readPlayer(record);
+  }
+
+  /**
+   * Returns the entry that a spin's request id is bound to in the segments that Redis still holds.
+   * @returns undefined if Redis does not bind the id, because it was never sent or has been released
+   */
+  async findBound(partnerId: number, requestId: string): Promise<bigint | undefined> {
+    const segments = await this.#redis.hgetBuffer(cellKey(this.name), 'segments');
+    if (segments === null) return undefined;
+    const key = Buffer.from(requestKey(partnerId, requestId).slice(0, REQUEST_KEY_BYTES), 'latin1');
+    const bound = await Promise.all(
+      segmentNumbers(readSegments(segments)).map((segment) =>
+        this.#redis.hgetBuffer(idempotencyKey(this.name, segment), key),
+      ),
+    );
+    const newest = bound.findLast((each) => each !== null);
+    return newest === undefined || newest === null ? undefined : boundEntryId(newest);
   }
 
   /** Returns the counter and queue of a game, or undefined before the game's first block is loaded. */

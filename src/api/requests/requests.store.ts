@@ -1,0 +1,85 @@
+/** Finds the requests of partners and operators by their requestId. */
+import type { Sql } from '../../postgres/connection.js';
+
+/** Maximum number of results of each kind. */
+const FOUND_MAX = 20;
+
+export interface RequestedAdjustment {
+  readonly playerId: string;
+  readonly amountMicros: bigint;
+  readonly reason: string;
+  readonly requestedAt: Date;
+  /** Ledger entry of the adjustment; null if it is not committed. */
+  readonly entryId: bigint | null;
+}
+
+export interface RefusedAdjustment {
+  readonly playerId: string;
+  readonly amountMicros: bigint;
+  readonly reason: string;
+  readonly refusedAt: Date;
+  /** Name of the operator who requested the adjustment. */
+  readonly actor: string;
+  readonly refusal: string;
+}
+
+export class Requests {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** Returns the entries of the raffle tickets that a partner bought with a requestId, newest first. */
+  async tickets(partnerId: number, requestId: string): Promise<bigint[]> {
+    const rows = await this.#sql<{ entry_id: bigint }[]>`
+      SELECT entry_id FROM games JOIN ticket_requests USING (game_id)
+      WHERE partner_id = ${partnerId} AND request_id = ${requestId}
+      ORDER BY entry_id DESC LIMIT ${FOUND_MAX}`;
+    return rows.map(({ entry_id }) => entry_id);
+  }
+
+  /** Returns the adjustment that has a requestId; undefined if there is none or it was refused. */
+  async adjustment(partnerId: number, requestId: string): Promise<RequestedAdjustment | undefined> {
+    const [row] = await this.#sql<
+      {
+        player_id: string;
+        amount_micros: bigint;
+        reason: string;
+        created_at: Date;
+        entry_id: bigint | null;
+      }[]
+    >`
+      SELECT player_id, amount_micros, reason, created_at, entry_id FROM adjustments
+      WHERE partner_id = ${partnerId} AND request_id = ${requestId}`;
+    return row === undefined
+      ? undefined
+      : {
+          playerId: row.player_id,
+          amountMicros: row.amount_micros,
+          reason: row.reason,
+          requestedAt: row.created_at,
+          entryId: row.entry_id,
+        };
+  }
+
+  /** Returns the refused adjustments with a requestId, newest first. */
+  async refusedAdjustments(partnerId: number, requestId: string): Promise<RefusedAdjustment[]> {
+    const subject = `player:${partnerId}:`;
+    const rows = await this.#sql<
+      { at: Date; actor: string; subject: string; amount: string; reason: string; refusal: string }[]
+    >`
+      SELECT at, actor, subject, before->>'amountMicros' AS amount, before->>'reason' AS reason, after->>'refusal' AS refusal
+      FROM audit_log
+      WHERE action = 'player.adjust.refused' AND starts_with(subject, ${subject}) AND before->>'requestId' = ${requestId}
+      ORDER BY audit_id DESC LIMIT ${FOUND_MAX}`;
+    return rows.map((row) => ({
+      playerId: row.subject.slice(subject.length),
+      amountMicros: BigInt(row.amount),
+      reason: row.reason,
+      refusedAt: row.at,
+      actor: row.actor,
+      refusal: row.refusal,
+    }));
+  }
+}
