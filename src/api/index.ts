@@ -90,7 +90,9 @@
  *       /blackjack-games            post createBlackjackGame (blackjack)
  *       /keys                       get listKeys (partners),
  *                                   post issueKey (partners)
- *         /{keyId}                  delete revokeKey (partners)
+ *         /{keyId}                  delete revokeKey (partners),
+ *                                   patch updateKey (partners)
+ *           /rotate                 post rotateKey (partners)
  *       /move                       post movePartner (partners)
  *       /moves                      get listMoves (partners)
  *       /players

@@ -32,6 +32,7 @@ export const SIGNIFICANT_EVENTS = {
   'game.blocks': 'INFO',
   'game.rotate': 'WARNING',
   'game.update': 'INFO',
+  'key.expiry': 'INFO',
   'key.issue': 'INFO',
   'key.revoke': 'INFO',
   'ledger.archive': 'INFO',

@@ -207,3 +207,28 @@ test('spindle settlement make shows what differs from the disputed report, and r
   expect(body.entries).toMatchObject([{ after: { revision: 2, reason: 'the second spin was late' } }]);
   expect((await previewed()).disputed).toBeNull();
 });
+
+test('spindle key rotate keeps the replaced key for an overlap, and update asks before a key gets an end', async () => {
+  const { partnerId } = await service.newPartner({ slug: 'rotating' });
+  const made = await service.operator<{ keyId: number; apiKey: string }>(
+    'POST',
+    `/partners/${partnerId}/keys`,
+    { name: 'back end' },
+  );
+  const keyId = String(made.body.keyId);
+  const rotated = await cli('key', 'rotate', 'rotating', keyId, '--overlap', '90m', '--json');
+  expect(rotated.status, rotated.error).toBe(0);
+  const { apiKey, replacedExpiresAt } = JSON.parse(rotated.out);
+  expect(rotated.error).toContain(`Key ${keyId} is valid until ${replacedExpiresAt}.`);
+  for (const key of [apiKey, made.body.apiKey])
+    expect((await service.partner('GET', '/version', key)).status).toBe(200);
+  expect((await cli('key', 'rotate', 'rotating', keyId, '--overlap', '24')).status).toBe(2);
+  const update = ['key', 'update', 'rotating', keyId, '--expires'];
+  expect(await refused(...update, '2099-01-01T00:00:00Z')).toContain(
+    `All requests with key ${keyId} of rotating will be refused from 2099-01-01T00:00:00Z on.`,
+  );
+  expect((await cli(...update, '2099-01-01T00:00:00Z', '--yes')).out).toMatch(
+    /^expiresAt +2099-01-01T00:00:00\.000Z$/m,
+  );
+  expect((await cli(...update, 'none')).out).toMatch(/^expiresAt +-$/m);
+});

@@ -1,7 +1,8 @@
 /** Stores API keys. Only the SHA-256 and the prefix of a key are stored (docs/contract.md §3). */
 import type { StoredKey } from '../../domain/apiKey.js';
 import { because, withChange, writeAuditEntry } from '../../postgres/auditLog.js';
-import type { Sql } from '../../postgres/connection.js';
+import type { Sql, Transaction } from '../../postgres/connection.js';
+import { raw } from '../../postgres/statements.js';
 
 export interface ApiKeyRow {
   keyId: number;
@@ -37,6 +38,13 @@ const fromRow = (row: Row): ApiKeyRow => ({
   lastUsedAt: row.last_used_at,
 });
 
+const COLUMNS = raw('key_id, partner_id, name, prefix, created_at, expires_at, revoked_at, last_used_at');
+
+/** Why a key can't be changed: it does not exist, belongs to another partner, or is no longer valid. */
+export type Unchangeable = 'missing' | 'foreign' | 'revoked' | 'expired';
+
+type NewKey = StoredKey & { readonly name: string | null; readonly expiresAt: Date | null };
+
 export class ApiKeys {
   readonly #sql: Sql;
 
@@ -44,30 +52,54 @@ export class ApiKeys {
     this.#sql = sql;
   }
 
-  async issue(
+  async issue(actor: string, key: NewKey & { readonly partnerId: number }): Promise<ApiKeyRow> {
+    return withChange(this.#sql, (tx, changed) => insertKey(tx, changed, actor, key, {}));
+  }
+
+  /** Changes the expiry of a valid key. The notices of its expiry follow for the new time. */
+  async setExpiry(
     actor: string,
-    key: StoredKey & { partnerId: number; name: string | null; expiresAt: Date | null },
-  ): Promise<ApiKeyRow> {
+    partnerId: number,
+    keyId: number,
+    expiresAt: Date | null,
+    reason?: string,
+  ): Promise<ApiKeyRow | Unchangeable> {
     return withChange(this.#sql, async (tx, changed) => {
-      const [row] = await tx<Row[]>`
-        INSERT INTO api_keys (partner_id, key_hash, prefix, name, expires_at, changed)
-        VALUES (${key.partnerId}, ${key.hash}, ${key.prefix}, ${key.name}, ${key.expiresAt}, ${changed})
-        RETURNING key_id, partner_id, name, prefix, created_at, expires_at, revoked_at, last_used_at`;
-      const issued = fromRow(row!);
-      await writeAuditEntry(tx, {
-        actor,
-        action: 'key.issue',
-        subject: `key:${issued.keyId}`,
-        after: issued,
-      });
-      return issued;
+      const key = await lockValid(tx, partnerId, keyId);
+      return typeof key === 'string' ? key : moveExpiry(tx, changed, actor, key, expiresAt, reason);
+    });
+  }
+
+  /**
+   * Issues a key that replaces a valid key, and lets the replaced key expire after an overlap, unless it
+   * expires earlier anyway.
+   * @param key.name null: the name of the replaced key
+   * @param overlapSeconds time for which both keys are valid
+   */
+  async rotate(
+    actor: string,
+    partnerId: number,
+    keyId: number,
+    key: NewKey,
+    { overlapSeconds, reason }: { readonly overlapSeconds: number; readonly reason: string | undefined },
+  ): Promise<{ issued: ApiKeyRow; replaced: ApiKeyRow } | Unchangeable> {
+    return withChange(this.#sql, async (tx, changed) => {
+      const before = await lockValid(tx, partnerId, keyId);
+      if (typeof before === 'string') return before;
+      const [clock] = await tx<{ ends: Date }[]>`
+        SELECT now() + make_interval(secs => ${overlapSeconds}) AS ends`;
+      const { ends } = clock!;
+      const named = { ...key, partnerId, name: key.name ?? before.name };
+      const issued = await insertKey(tx, changed, actor, named, { replaces: keyId, ...because(reason) });
+      const isEarlier = before.expiresAt !== null && before.expiresAt <= ends;
+      const replaced = isEarlier ? before : await moveExpiry(tx, changed, actor, before, ends, reason);
+      return { issued, replaced };
     });
   }
 
   async list(partnerId: number): Promise<ApiKeyRow[]> {
     const rows = await this.#sql<Row[]>`
-      SELECT key_id, partner_id, name, prefix, created_at, expires_at, revoked_at, last_used_at
-      FROM api_keys WHERE partner_id = ${partnerId} ORDER BY key_id`;
+      SELECT ${COLUMNS} FROM api_keys WHERE partner_id = ${partnerId} ORDER BY key_id`;
     return rows.map(fromRow);
   }
 
@@ -97,4 +129,66 @@ export class ApiKeys {
       return 'revoked';
     });
   }
+}
+
+/** Inserts a key with its audit log entry. */
+async function insertKey(
+  tx: Transaction,
+  changed: bigint,
+  actor: string,
+  key: NewKey & { readonly partnerId: number },
+  noted: object,
+): Promise<ApiKeyRow> {
+  const [row] = await tx<Row[]>`
+    INSERT INTO api_keys (partner_id, key_hash, prefix, name, expires_at, changed)
+    VALUES (${key.partnerId}, ${key.hash}, ${key.prefix}, ${key.name}, ${key.expiresAt}, ${changed})
+    RETURNING ${COLUMNS}`;
+  const issued = fromRow(row!);
+  await writeAuditEntry(tx, {
+    actor,
+    action: 'key.issue',
+    subject: `key:${issued.keyId}`,
+    after: { ...issued, ...noted },
+  });
+  return issued;
+}
+
+/** Locks a key that is neither revoked nor expired. */
+async function lockValid(
+  tx: Transaction,
+  partnerId: number,
+  keyId: number,
+): Promise<ApiKeyRow | Unchangeable> {
+  const [row] = await tx<(Row & { is_expired: boolean })[]>`
+    SELECT ${COLUMNS}, coalesce(expires_at <= now(), false) AS is_expired FROM api_keys
+    WHERE key_id = ${keyId} FOR UPDATE`;
+  if (row === undefined) return 'missing';
+  if (row.partner_id !== partnerId) return 'foreign';
+  if (row.revoked_at !== null) return 'revoked';
+  return row.is_expired ? 'expired' : fromRow(row);
+}
+
+/** Sets the expiry of a locked key, with its audit log entry. */
+async function moveExpiry(
+  tx: Transaction,
+  changed: bigint,
+  actor: string,
+  before: ApiKeyRow,
+  expiresAt: Date | null,
+  reason: string | undefined,
+): Promise<ApiKeyRow> {
+  const { keyId } = before;
+  const [row] = await tx<Row[]>`
+    UPDATE api_keys SET expires_at = ${expiresAt}, changed = ${changed} WHERE key_id = ${keyId} RETURNING ${COLUMNS}`;
+  // The partner is notified of the new expiry, even if it was notified of the old one.
+  await tx`DELETE FROM key_notices WHERE key_id = ${keyId}`;
+  const after = fromRow(row!);
+  await writeAuditEntry(tx, {
+    actor,
+    action: 'key.expiry',
+    subject: `key:${keyId}`,
+    before: { expiresAt: before.expiresAt },
+    after: { expiresAt: after.expiresAt, ...because(reason) },
+  });
+  return after;
 }

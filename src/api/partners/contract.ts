@@ -122,6 +122,33 @@ export const KeyBody = Type.Object({
   ),
 });
 
+export const KeyPatch = Type.Object({
+  expiresAt: nullable(
+    Type.String({
+      description:
+        'New time at which the key expires, as an RFC 3339 time in the future; null if the key never expires',
+    }),
+  ),
+  reason: Type.Optional(AUDIT_REASON),
+});
+
+/** Time in seconds for which a replaced key stays valid, by default and at most: one day, 30 days. */
+export const OVERLAP_DEFAULT_S = 86_400;
+const OVERLAP_MAX_S = 2_592_000;
+
+export const KeyRotationBody = Type.Object({
+  ...KeyBody.properties,
+  overlapSeconds: Type.Optional(
+    Type.Integer({
+      minimum: 60,
+      maximum: OVERLAP_MAX_S,
+      default: OVERLAP_DEFAULT_S,
+      description: 'Time for which the replaced key stays valid, in seconds. Default: 24 hours.',
+    }),
+  ),
+  reason: Type.Optional(AUDIT_REASON),
+});
+
 const keyMembers = {
   keyId: Type.Integer(),
   name: nullable(Type.String()),
@@ -133,6 +160,16 @@ const keyMembers = {
 export const IssuedKey = Type.Object({
   ...keyMembers,
   apiKey: Type.String({ description: 'API key, shown only in this response' }),
+});
+
+export const RotatedKey = Type.Object({
+  ...IssuedKey.properties,
+  replacedKeyId: Type.Integer({ description: 'Id of the key that the new key replaces' }),
+  replacedExpiresAt: Type.String({
+    format: 'date-time',
+    description:
+      'Time at which the replaced key expires: after the overlap, or earlier if it expired earlier anyway',
+  }),
 });
 
 export const ReasonQuery = Type.Object({ reason: Type.Optional(AUDIT_REASON) });
@@ -370,6 +407,61 @@ export const listKeys = endpoint(
   {
     description: 'Lists the keys of a partner without their secrets, including revoked and expired keys.',
     response: { keys: [{ ...KEY, status: 'active', lastUsedAt: '2026-11-22T04:14:01.783Z' }] },
+  },
+);
+
+const CHANGING_KEY = {
+  params: { id: PATH.partnerId, keyId: PATH.keyId },
+  tag: 'API keys',
+  scope: 'operator',
+} as const;
+
+export const updateKey = endpoint(
+  {
+    ...CHANGING_KEY,
+    method: 'patch',
+    path: '/partners/{id}/keys/{keyId}',
+    operationId: 'updateKey',
+    summary: 'Change the time at which an API key expires',
+    body: KeyPatch,
+    status: 200,
+    response: ApiKey,
+    errors: [ERRORS.partnerNotFound, ERRORS.keyNotFound, ERRORS.keyForeign],
+    failure: ERRORS.internal,
+  },
+  {
+    description: `Every front end learns of the new time within a second. A key that is revoked or has expired cannot be changed (${ERRORS.validationFailed.code}); issue another key. The event \`api_key.expiring\` follows for the new time.`,
+    request: { expiresAt: '2028-12-31T00:00:00.000Z' },
+    response: { ...KEY, expiresAt: '2028-12-31T00:00:00.000Z', status: 'active', lastUsedAt: null },
+  },
+);
+
+export const rotateKey = endpoint(
+  {
+    ...CHANGING_KEY,
+    method: 'post',
+    path: '/partners/{id}/keys/{keyId}/rotate',
+    operationId: 'rotateKey',
+    summary: 'Issue a new API key, and let the key that it replaces expire after an overlap',
+    body: KeyRotationBody,
+    isBodyOptional: true,
+    status: 201,
+    response: RotatedKey,
+    errors: [ERRORS.partnerNotFound, ERRORS.partnerIsDeactivated, ERRORS.keyNotFound, ERRORS.keyForeign],
+    failure: ERRORS.keyIssueFailed,
+  },
+  {
+    description: `Both keys are valid during the overlap, so that the partner can change its back end without an interruption. The new key has the name of the replaced key if \`name\` is omitted, and never expires if \`expiresAt\` is omitted. It is shown only once. A key that is revoked or has expired cannot be rotated (${ERRORS.validationFailed.code}).`,
+    request: { overlapSeconds: 3600 },
+    // Example text only: no partner has this key.
+    response: {
+      ...KEY,
+      keyId: 3,
+      expiresAt: null,
+      apiKey: `ks_${'A'.repeat(43)}`,
+      replacedKeyId: 2,
+      replacedExpiresAt: '2026-11-22T05:13:56.480Z',
+    },
   },
 );
 

@@ -11,9 +11,9 @@ import { notifyGames } from '../dealing/routes.js';
 import { activePartnerOf, partnerOf, pathId } from '../server/found.js';
 import { learn, type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
-import type { ApiKeyRow } from './apiKeys.store.js';
-import type { PartnerPatch } from './contract.js';
+import type { ApiKeyRow, Unchangeable } from './apiKeys.store.js';
 import * as contract from './contract.js';
+import { OVERLAP_DEFAULT_S, type PartnerPatch } from './contract.js';
 
 /**
  * Opening balance of a sandbox partner's players, in micro-USD. Players of a production partner start with 0
@@ -124,6 +124,12 @@ const keyOf = (row: ApiKeyRow) => ({
   expiresAt: row.expiresAt,
 });
 
+const shownKey = (row: ApiKeyRow) => ({
+  ...keyOf(row),
+  status: statusOf(row),
+  lastUsedAt: row.lastUsedAt,
+});
+
 /**
  * Parses an expiry time.
  *
@@ -200,13 +206,10 @@ export const partnerRoutes = (services: Services): Route[] => {
       const partner = await partnerOf(store, params.id);
       const keys = await store.apiKeys.list(partner.partnerId);
       return {
-        keys: keys.map((key) => ({
-          ...keyOf(key),
-          status: statusOf(key),
-          lastUsedAt: key.lastUsedAt,
-        })),
+        keys: keys.map(shownKey),
       };
     }),
+    ...keyChangeRoutes(services),
     route(contract.revokeKey, async ({ actor, params, query }) => {
       const partner = await partnerOf(store, params.id);
       const keyId = pathId(params.keyId);
@@ -222,6 +225,46 @@ export const partnerRoutes = (services: Services): Route[] => {
     ...moveRoutes(store),
   ];
 };
+
+/** Returns the error for a key that can't be changed. */
+function unchangeable(why: Unchangeable): ApiError {
+  if (why === 'missing') return new ApiError(ERRORS.keyNotFound);
+  if (why === 'foreign') return new ApiError(ERRORS.keyForeign);
+  const message = why === 'revoked' ? 'The key is revoked.' : 'The key has expired.';
+  return invalid([{ path: '', message: `${message} Issue another key.` }]);
+}
+
+const keyChangeRoutes = ({ store, catalog }: Services): Route[] => [
+  route(contract.updateKey, async ({ actor, params, body }) => {
+    const expiry = expiryOf(body.expiresAt);
+    const { partnerId } = await partnerOf(store, params.id);
+    const keyId = pathId(params.keyId);
+    if (keyId === undefined) throw unchangeable('missing');
+    const row = await store.apiKeys.setExpiry(actor, partnerId, keyId, expiry, body.reason);
+    if (typeof row === 'string') throw unchangeable(row);
+    await learn(catalog);
+    return shownKey(row);
+  }),
+  route(contract.rotateKey, async ({ actor, params, body }) => {
+    const { name, expiresAt, overlapSeconds = OVERLAP_DEFAULT_S, reason } = body;
+    const expiry = expiryOf(expiresAt);
+    const { partnerId } = await activePartnerOf(store, params.id);
+    const keyId = pathId(params.keyId);
+    if (keyId === undefined) throw unchangeable('missing');
+    const apiKey = newKey('ks_');
+    const key = { ...storedKey(apiKey), name: name ?? null, expiresAt: expiry };
+    const rotated = await store.apiKeys.rotate(actor, partnerId, keyId, key, { overlapSeconds, reason });
+    if (typeof rotated === 'string') throw unchangeable(rotated);
+    await learn(catalog);
+    const { issued, replaced } = rotated;
+    return {
+      ...keyOf(issued),
+      apiKey,
+      replacedKeyId: replaced.keyId,
+      replacedExpiresAt: replaced.expiresAt,
+    };
+  }),
+];
 
 const FAULTS: Readonly<Record<Exclude<NotMoved, 'noSuchPartner'>, string>> = {
   noSuchCell: 'must be the number of an existing cell',
