@@ -122,7 +122,7 @@
  *       /proof                      get getAnyRoundProof (proofs)
  *       /void                       post voidRound (blackjack)
  *   /rtp-reviews                    get listRtpReviews (returns)
- *     /{id}
+ *     /{id}                         get getRtpReview (returns)
  *       /close                      post closeRtpReview (returns)
  *       /notes                      post addRtpNote (returns)
  *   /search                         get search (search)

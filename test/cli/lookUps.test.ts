@@ -1,9 +1,10 @@
 /**
  * Tests the commands that find what a player says: statements and the audit log by time and as CSV, and
- * requests by their request id. The built program runs against a service.
+ * requests by their request id, and reviews of returns. The built program runs against a service.
  */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
+import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freshStores } from '../setup/freshStores.js';
 import { OPERATOR_KEY } from '../support/client.js';
@@ -82,4 +83,32 @@ test('spindle request find shows the spin, round or adjustment that has a reques
   expect(adjustment).toMatch(/^Adjustment\nplayerId +bob$/m);
   expect(adjustment).toMatch(/^amountUsd +2\.50$/m);
   expect(await cli('request', 'find', 'acme', 'never')).toMatch(/^Nothing has this request id\./);
+});
+
+test('spindle review lists and shows reviews of returns, adds notes, and closes a review once', async () => {
+  const sql = postgres(stores.databaseUrl, { max: 1 });
+  const [opened] = await sql<{ review_id: number }[]>`
+    INSERT INTO rtp_reviews (game_id, span, opened_at, opened_day)
+    VALUES (${gameId}, 'ROLLING_30', now(), now()::date) RETURNING review_id`;
+  await sql.end();
+  const id = String(opened!.review_id);
+  expect(await cli('review', 'list', '--status', 'open', '--game', String(gameId))).toMatch(
+    new RegExp(`^ *${id} +${gameId} +ROLLING_30 +\\S+Z +OPEN +- +- +0\\npage 1 of 1, 1 reviews$`, 'm'),
+  );
+  const noted = await cli('review', 'note', id, '--text', 'asked the supplier');
+  expect(noted).toMatch(/Z +operator +asked the supplier$/m);
+  const close = ['review', 'close', id, '--finding', 'game-error', '--text', 'a wrong strip'];
+  await expect(cli(...close)).rejects.toThrow(/Nothing has changed yet; add --yes to confirm/);
+  expect(await cli('review', 'show', id)).toMatch(/^status +OPEN$/m);
+  const closed = await cli(...close, '--yes');
+  expect(closed).toMatch(/^status +CLOSED$/m);
+  expect(closed).toMatch(/^finding +GAME_ERROR$/m);
+  expect(await cli('review', 'show', id)).toBe(closed);
+  expect(closed).toMatch(/ asked the supplier\n.* a wrong strip\n$/);
+  expect(await cli('review', 'list', '--status', 'open')).toMatch(/^none$/m);
+  await expect(cli(...close, '--yes')).rejects.toThrow(/KS-4101[\s\S]*already closed/);
+  await expect(cli('review', 'show', '2000000000')).rejects.toThrow(/KS-4215/);
+  await expect(cli('review', 'close', id, '--finding', 'luck', '--text', 'x')).rejects.toThrow(
+    /It must be chance or game-error or data-error/,
+  );
 });

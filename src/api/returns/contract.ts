@@ -261,6 +261,27 @@ export const listRtpReviews = endpoint(
   },
 );
 
+export const getRtpReview = endpoint(
+  {
+    method: 'get',
+    path: '/rtp-reviews/{id}',
+    params: { id: PATH.reviewId },
+    operationId: 'getRtpReview',
+    tag: 'Games',
+    summary: 'Get a review of a return to player',
+    scope: 'operator',
+    status: 200,
+    response: RtpReview,
+    hasSums: true,
+    errors: [ERRORS.notFound],
+    failure: ERRORS.internal,
+  },
+  {
+    description: 'Returns a review with its notes and assessments.',
+    response: REVIEW,
+  },
+);
+
 export const addRtpNote = endpoint(
   {
     method: 'post',

@@ -111,6 +111,11 @@ export const returnRoutes = (services: Services): Route[] => [
     const { reviews, total } = await services.store.rtp.reviews({ isOpen, gameId }, page, limit);
     return { reviews: reviews.map(reviewOf), page, limit, total };
   }),
+  route(contract.getRtpReview, async ({ params }) => {
+    const review = await services.store.rtp.review(reviewIdOf(params));
+    if (review === undefined) throw new ApiError(ERRORS.notFound);
+    return reviewOf(review);
+  }),
   route(contract.addRtpNote, async ({ actor, params, body }) => {
     const review = await services.store.rtp.addNote(reviewIdOf(params), actor, body.text);
     if (review === undefined) throw new ApiError(ERRORS.notFound);

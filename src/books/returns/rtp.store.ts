@@ -266,6 +266,13 @@ export class Rtp {
     return { reviews, total: safe(count!.total) };
   }
 
+  /** Returns a review; undefined if there is no such review. */
+  async review(reviewId: number): Promise<RtpReview | undefined> {
+    const [row] = await this.#sql<ReviewRow[]>`
+      SELECT ${REVIEW_COLUMNS} FROM rtp_reviews WHERE review_id = ${reviewId}`;
+    return row === undefined ? undefined : reviewOf(this.#sql, row);
+  }
+
   /**
    * Adds a note to an open or closed review.
    * @returns undefined if there is no such review

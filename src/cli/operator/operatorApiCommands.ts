@@ -21,6 +21,7 @@ import { addPlayerCommands } from './playerCommands.js';
 import { addRaffleCommands } from './raffleCommands.js';
 import { addReportCommands } from './reportCommands.js';
 import { addRequestCommands } from './requestCommands.js';
+import { addReviewCommands } from './reviewCommands.js';
 import { addSettlementCommands } from './settlementCommands.js';
 import { addSpinCommands } from './spinCommands.js';
 import { addWebhookCommands } from './webhookCommands.js';
@@ -42,6 +43,7 @@ export function addOperatorApiCommands(program: Command, open: OpenClient): void
   addPlayerCommands(commands);
   addSettlementCommands(commands);
   addReportCommands(commands);
+  addReviewCommands(commands);
   addComplianceCommands(commands);
   addApiVersionCommands(commands);
   addOperatorCommands(commands);
