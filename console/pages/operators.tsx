@@ -97,7 +97,7 @@ export function Operators() {
         <Panel title="New operator">
           <Form label="New operator" button="Issue a key" act={create}>
             <Field label="Name" name="name" required hint="Name in the audit log, for example jane.doe" />
-            <Field label="Role" name="role" options={['auditor', 'operator', 'admin']} />
+            <Field label="Role" name="role" options={['auditor', 'support', 'operator', 'admin']} />
           </Form>
         </Panel>
       ) : (

@@ -8,7 +8,7 @@ import { NONE, time, usd } from '../format.js';
 import { useLoad } from '../load.js';
 import { GameLink, PartnerField, PartnerLink, useGameNames, usePartnerOf } from '../names.js';
 import { go, linkTo, type Place } from '../router.js';
-import { useMayChange } from '../session.js';
+import { useMayBlock, useMayChange } from '../session.js';
 import { Table } from '../table.js';
 import { DangerZone, Facts, Fault, Load, Panel, Status } from '../ui.js';
 import { RecallPanel } from './recall.js';
@@ -155,36 +155,39 @@ function Changes({
   // The request id is kept until the adjustment is made. If the answer is lost and the form is sent again,
   // the adjustment still takes effect only once.
   const [requestId, setRequestId] = useState(() => crypto.randomUUID());
-  if (!useMayChange()) return null;
+  const mayAdjust = useMayChange();
+  if (!useMayBlock()) return null;
   const { partnerId: id, playerId, status } = statement;
   const { inPath, inQuery: query } = namedPlayer(playerId);
   const params = { path: { id, ...inPath }, query };
   const isBlocked = status === 'BLOCKED';
   return (
     <DangerZone>
-      <Form
-        label="Adjustment"
-        button="Adjust the balance"
-        isDangerous
-        confirm={({ amountUsd }) => adjustmentQuestions(playerId, Number(amountUsd))}
-        act={async ({ amountUsd, reason }) => {
-          const body = { amountUsd: Number(amountUsd), reason: reason!, requestId };
-          const path = '/partners/{id}/players/{playerId}/adjustments';
-          const { balanceUsd } = await bodyOf(api.POST(path, { params, body }));
-          setRequestId(crypto.randomUUID());
-          onChanged();
-          return `The balance is ${usd(balanceUsd)}.`;
-        }}
-      >
-        <Field
-          label="Amount in USD"
-          name="amountUsd"
-          type="number"
-          required
-          hint="A negative amount reduces the balance"
-        />
-        <Field label="Reason" name="reason" required hint="Kept in the audit log" />
-      </Form>
+      {mayAdjust ? (
+        <Form
+          label="Adjustment"
+          button="Adjust the balance"
+          isDangerous
+          confirm={({ amountUsd }) => adjustmentQuestions(playerId, Number(amountUsd))}
+          act={async ({ amountUsd, reason }) => {
+            const body = { amountUsd: Number(amountUsd), reason: reason!, requestId };
+            const path = '/partners/{id}/players/{playerId}/adjustments';
+            const { balanceUsd } = await bodyOf(api.POST(path, { params, body }));
+            setRequestId(crypto.randomUUID());
+            onChanged();
+            return `The balance is ${usd(balanceUsd)}.`;
+          }}
+        >
+          <Field
+            label="Amount in USD"
+            name="amountUsd"
+            type="number"
+            required
+            hint="A negative amount reduces the balance"
+          />
+          <Field label="Reason" name="reason" required hint="Kept in the audit log" />
+        </Form>
+      ) : null}
       <Form
         label="Status"
         button={isBlocked ? 'Unblock the player' : 'Block the player'}

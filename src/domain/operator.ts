@@ -7,8 +7,8 @@ import { Type } from '#typebox';
 import { KeyStatus } from './apiKey.js';
 import { choice, KEY_PREFIX, nullable, timestamp } from './schema.js';
 
-/** Roles, from the one with all permissions to the one that may only read. */
-export const ROLES = ['admin', 'operator', 'auditor'] as const;
+/** Roles, from the one with all permissions to the one that may only read. Each includes the next. */
+export const ROLES = ['admin', 'operator', 'support', 'auditor'] as const;
 export type Role = (typeof ROLES)[number];
 
 /** An operator's key as the front ends hold it in memory. */
@@ -29,13 +29,16 @@ const RESERVED_NAMES: readonly string[] = [FIRST_OPERATOR, 'worker', 'cli', 'fir
 
 export const isReservedName = (name: string): boolean => RESERVED_NAMES.includes(name);
 
-/** Returns whether a role has the permissions of a role that a route requires. */
+/**
+ * Returns whether a role has the permissions of a role that a route requires. A role that a newer version
+ * wrote has no permissions.
+ */
 export const isPermitted = (role: Role, needed: Role): boolean =>
-  ROLES.indexOf(role) <= ROLES.indexOf(needed);
+  ROLES.includes(role) && ROLES.indexOf(role) <= ROLES.indexOf(needed);
 
 export const OperatorRole = choice(
   ROLES,
-  'auditor: may read everything; operator: may also change everything except operators; admin: may also change operators',
+  'auditor: may read everything; support: may also block and unblock players; operator: may also change everything except operators; admin: may also change operators',
 );
 
 export const Operator = Type.Object({

@@ -305,6 +305,7 @@ export const updatePlayer = endpoint(
     tag: 'Players',
     summary: 'Block or unblock a player',
     scope: 'operator',
+    role: 'support',
     body: PlayerStatusBody,
     ownCheck: true,
     status: 200,

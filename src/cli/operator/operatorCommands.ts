@@ -25,9 +25,9 @@ export function addOperatorCommands(commands: OperatorCommands): void {
     .addOption(
       new Option(
         '--role <ROLE>',
-        'auditor: can read; operator: can also change; admin: can also manage operators',
+        'auditor: can read; support: can also block players; operator: can also change everything else; admin: can also manage operators',
       )
-        .choices(['admin', 'operator', 'auditor'])
+        .choices(['admin', 'operator', 'support', 'auditor'])
         .makeOptionMandatory(),
     )
     .addOption(expires());

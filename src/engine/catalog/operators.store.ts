@@ -23,7 +23,9 @@ export type OperatorRow = Omit<
 
 interface Row {
   name: string;
-  role: Role;
+  /** An operator with the role support has auditor here, and `is_support`. */
+  role: Exclude<Role, 'support'>;
+  is_support: boolean;
   key_hash: Buffer;
   prefix: string | null;
   created_at: Date;
@@ -33,9 +35,12 @@ interface Row {
   changed: bigint;
 }
 
+const roleOf = ({ role, is_support }: Pick<Row, 'role' | 'is_support'>): Role =>
+  is_support ? 'support' : role;
+
 const fromRow = (row: Row): OperatorRow => ({
   name: row.name,
-  role: row.role,
+  role: roleOf(row),
   prefix: row.prefix,
   createdAt: row.created_at,
   issuedAt: row.issued_at,
@@ -50,7 +55,7 @@ export async function operatorsAfter(tx: Transaction, after: bigint): Promise<Ch
   const rows = await tx<Row[]>`SELECT * FROM operators WHERE changed > ${after}`;
   return rows.map((row) => ({
     name: row.name,
-    role: row.role,
+    role: roleOf(row),
     hash: row.key_hash.toString('latin1'),
     expiresAtMs: row.expires_at?.getTime() ?? null,
     isRevoked: row.revoked_at !== null,
@@ -81,14 +86,16 @@ export class Operators {
     actor: string,
     wanted: StoredKey & { name: string; role: Role; expiresAt: Date | null },
   ): Promise<OperatorRow | 'taken' | 'tooMany'> {
+    const isSupport = wanted.role === 'support';
     return withChange(this.#sql, async (tx, changed) => {
       const [known] = await tx<{ total: bigint; is_taken: boolean | null }[]>`
         SELECT count(*) AS total, bool_or(name = ${wanted.name}) AS is_taken FROM operators`;
       if (known!.is_taken === true) return 'taken';
       if (known!.total >= BigInt(OPERATORS_MAX)) return 'tooMany';
       const [row] = await tx<Row[]>`
-        INSERT INTO operators (name, role, key_hash, prefix, expires_at, changed)
-        VALUES (${wanted.name}, ${wanted.role}, ${wanted.hash}, ${wanted.prefix}, ${wanted.expiresAt}, ${changed}) RETURNING *`;
+        INSERT INTO operators (name, role, is_support, key_hash, prefix, expires_at, changed)
+        VALUES (${wanted.name}, ${isSupport ? 'auditor' : wanted.role}, ${isSupport}, ${wanted.hash}, ${wanted.prefix},
+          ${wanted.expiresAt}, ${changed}) RETURNING *`;
       const made = fromRow(row!);
       await writeAuditEntry(tx, {
         actor,

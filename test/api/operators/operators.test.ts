@@ -202,6 +202,72 @@ describe('named operators', () => {
     expect(new Set(await done())).toEqual(new Set(['operator.refused']));
   });
 
+  test('permits each operation to exactly the roles of the table', async () => {
+    /** Roles from the least to the most permissions. */
+    const roles = ['auditor', 'support', 'operator', 'admin'];
+    /** Changes by the least role that may make them. All other changes need the role operator. */
+    const least: Readonly<Record<string, string>> = {
+      updatePlayer: 'support',
+      createOperator: 'admin',
+      rotateOperatorKey: 'admin',
+      revokeOperator: 'admin',
+      signIn: 'auditor',
+      signOut: 'auditor',
+    };
+    const operations = ENDPOINTS.filter(({ scope }) => scope === 'operator');
+    for (const name of Object.keys(least))
+      expect(operations.map(({ operationId }) => operationId)).toContain(name);
+    for (const role of roles) {
+      const { apiKey } = await made(`table-${role}`, role);
+      for (const { operationId, method, path } of operations) {
+        const needed = least[operationId] ?? (method === 'get' ? 'auditor' : 'operator');
+        // No object has this id, so that a permitted change has no effect.
+        const url = path.replace(/\{date\}/g, '2020-01-01').replace(/\{\w+\}/g, '2000000000');
+        const { status } = await ask(apiKey, method.toUpperCase(), url, method === 'get' ? undefined : {});
+        const isPermitted = roles.indexOf(role) >= roles.indexOf(needed);
+        expect([role, operationId, status !== 403], `${status}`).toEqual([role, operationId, isPermitted]);
+      }
+    }
+  });
+
+  test('lets support block and unblock a player, and touch no money, keys or settings', async () => {
+    const { apiKey } = await made('susan', 'support');
+    const { partnerId } = await client.newPartner();
+    const player = `/partners/${partnerId}/players/alice`;
+    const adjustment = { amountUsd: 5, reason: 'a test', requestId: 'a' };
+    expect((await client.operator('POST', `${player}/adjustments`, adjustment)).status).toBe(200);
+    for (const status of ['BLOCKED', 'ACTIVE'])
+      expect(await ask(apiKey, 'PATCH', player, { status, reason: 'self-exclusion' }, other)).toMatchObject({
+        status: 200,
+        body: { status },
+      });
+    const { body } = await client.operator<{ entries: object[] }>(
+      'GET',
+      '/audit-log?action=player.status&limit=2',
+    );
+    expect(body.entries).toMatchObject([{ actor: 'susan' }, { actor: 'susan' }]);
+    for (const [method, path, change] of [
+      ['POST', `${player}/adjustments`, { ...adjustment, requestId: 'b' }],
+      ['POST', `/partners/${partnerId}/keys`, {}],
+      ['PATCH', `/partners/${partnerId}`, { spinRateLimit: 1 }],
+    ] as const)
+      expect(await ask(apiKey, method, path, change)).toMatchObject(failed(403, 'KS-4116'));
+    expect((await client.operator('GET', '/operators')).body).toMatchObject({
+      operators: expect.arrayContaining([expect.objectContaining({ name: 'susan', role: 'support' })]),
+    });
+  });
+
+  test('stores the role support so that a version without this role permits only reads', async () => {
+    await made('old-version', 'support');
+    const sql = postgres(stores.databaseUrl);
+    try {
+      const rows = await sql`SELECT role FROM operators WHERE name = 'old-version'`;
+      expect([...rows]).toEqual([{ role: 'auditor' }]);
+    } finally {
+      await sql.end();
+    }
+  });
+
   test('refuses a revoked operator key with KS-4003 on every front end, permanently', async () => {
     const { apiKey } = await made('gone', 'operator');
     expect((await ask(apiKey, 'GET', '/partners', undefined, other)).status).toBe(200);
