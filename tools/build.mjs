@@ -4,10 +4,10 @@
  * keeps a change that something else has made. With steps it runs only these. Independent steps run in
  * parallel. Types are checked by `npm run check`, not by a build.
  *
- *    types ─┬─> compile ─┬─> verifier ─┐
- *           │            ├─> console ──┼─> manifest
- *           └─> client ──┴─> docs ─────┘
- *    typebox ──────────────────^
+ *    types ─┬─> compile ─┬──────────> console ─┐
+ *           │            └> verifier ┐         ├─> manifest
+ *           └─> client ──────────────┴> docs ──┘
+ *    typebox ───────────────^
  */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -150,9 +150,9 @@ const STEPS = {
     },
   },
   verifier: {
-    inputs: () => [...filesOf('verifier'), join('tools', 'verifier.ts')],
+    inputs: () => [...filesOf('verifier'), ...sources(), 'package.json'],
     outputs: () => filesOf(join('dist', 'verifier')),
-    after: ['compile'],
+    after: ['compile', 'typebox'],
     work: () => tool('verifier'),
   },
   console: {
@@ -164,10 +164,10 @@ const STEPS = {
   docs: {
     inputs: () => [
       ...['docs', 'tools', 'openapi', CLIENT, 'CHANGELOG.md', 'package.json'].flatMap(filesOf),
-      ...filesOf(COMPILED_CLIENT),
+      ...['verifier', COMPILED_CLIENT, join('dist', 'verifier')].flatMap(filesOf),
     ],
     outputs: () => filesOf(join('dist', 'docs')),
-    after: ['compile', 'client', 'typebox'],
+    after: ['compile', 'client', 'typebox', 'verifier'],
     work: () => tool(join('docs', 'build')),
   },
   manifest: {

@@ -1,10 +1,12 @@
 /**
- * Copies the verifier module to dist, and writes it as a single page with everything inline, which also works
- * from a local file. `npm run build` runs this tool.
+ * Writes the three forms of the verifier to dist: the module unchanged; a single page with everything inline,
+ * which also works from a local file; and the command `spindle-verify` bundled to one file. `npm run build`
+ * runs this tool.
  */
 import { createHash } from 'node:crypto';
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { buildSync } from 'esbuild';
 
 const MODULE = join('verifier', 'verify.mjs');
 
@@ -21,8 +23,24 @@ function pageOf(template: string, module: string): string {
   return template.replace('POLICY', () => policy).replace(own, () => script);
 }
 
+const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
 const folder = join('dist', 'verifier');
 mkdirSync(folder, { recursive: true });
 copyFileSync(MODULE, join(folder, 'verify.mjs'));
 const page = pageOf(readFileSync(join('verifier', 'page.html'), 'utf8'), readFileSync(MODULE, 'utf8'));
 writeFileSync(join(folder, 'verify.html'), page);
+buildSync({
+  entryPoints: [join('src', 'cli', 'verifierCommand.ts')],
+  outfile: join(folder, 'spindle-verify.mjs'),
+  bundle: true,
+  format: 'esm',
+  platform: 'node',
+  target: 'es2022',
+  logLevel: 'warning',
+  // Some of the bundled packages are CommonJS and call require for modules of Node.js.
+  banner: {
+    js: `// Spindle ${version}: verifier. Run: node spindle-verify.mjs --help
+import { createRequire } from 'node:module';
+const require = createRequire(import.meta.url);`,
+  },
+});

@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { type Static, Type } from '#typebox';
 import { Compile } from '#typebox/compile';
-import { RaffleBody } from '../api/raffles/contract.js';
+import { PrizeTableUsd } from '../domain/games/prizeTable.js';
 import { poolFaults } from '../domain/games/rafflePool.js';
 import { PATTERN_MESSAGES } from '../domain/schema.js';
 import { schemaFaults } from '../domain/validation.js';
@@ -23,7 +23,7 @@ const MESSAGES = {
 };
 
 const hex32 = () => Type.String({ pattern: HEX_32 });
-const { ticketPriceUsd, poolSize, prizes } = RaffleBody.properties;
+const { ticketPriceUsd, poolSize, prizes } = PrizeTableUsd.properties;
 /**
  * Schema of the data that the proof uses. It is stricter than the service's contract, because every digit
  * matters for the proof.

@@ -4,14 +4,10 @@
  */
 import { readFileSync } from 'node:fs';
 import { Compile } from '#typebox/compile';
-import { archivedRound } from '../books/archive/archivedRound.js';
 import { EndedRound, HEX_32, roundFaults } from '../domain/games/roundProof.js';
-import { SpinIds } from '../domain/spinId.js';
 import { schemaFaults } from '../domain/validation.js';
-import { installation } from '../engine/recovery/installation.store.js';
 import { lineOf } from '../platform/secretsInLogs.js';
-import { type StoreUrls, UsageError } from './command.js';
-import { openPostgres } from './openPostgres.store.js';
+import { UsageError } from './command.js';
 import { printable } from './output.js';
 
 const MESSAGES = { [HEX_32]: 'must be 32 bytes as 64 lowercase hexadecimal digits' };
@@ -71,7 +67,7 @@ interface ProvenRound {
  * Parses the option --commitment.
  * @throws UsageError if its value is invalid
  */
-function publishedOf({ commitment }: { readonly commitment?: string }): string | undefined {
+export function publishedOf({ commitment }: { readonly commitment?: string }): string | undefined {
   const published = commitment?.toLowerCase();
   if (published !== undefined && !new RegExp(HEX_32).test(published))
     throw new UsageError('--commitment must be 64 hexadecimal digits');
@@ -82,7 +78,7 @@ function publishedOf({ commitment }: { readonly commitment?: string }): string |
  * Prints the result of the verification.
  * @returns the exit status
  */
-function told(
+export function told(
   faults: readonly string[],
   proven: ProvenRound | undefined,
   { json, published }: { readonly json: boolean | undefined; readonly published: string | undefined },
@@ -109,34 +105,6 @@ function told(
   return isProven ? 0 : 1;
 }
 
-/**
- * Runs `verify-round --archive`.
- * @returns the exit status: 0 if proven, 1 if not
- * @throws UsageError if the argument is no round id
- */
-export async function verifyArchivedRound(
-  { databaseUrl }: Pick<StoreUrls, 'databaseUrl'>,
-  roundId: string,
-  options: { readonly archive: string; readonly commitment?: string; readonly json?: boolean },
-): Promise<number> {
-  const published = publishedOf(options);
-  const sql = openPostgres(databaseUrl, 'verify', 2);
-  try {
-    const named = new SpinIds((await installation(sql)).spinIdKey).decode(roundId);
-    if (named === undefined) throw new UsageError(`${printable(roundId)} is not the id of a round`);
-    const found = await archivedRound(sql, options.archive, { dealId: named.entryId, roundId });
-    const say = { json: options.json, published };
-    if (!('record' in found)) return told(found, undefined, say);
-    const { record, commitment, faults } = found;
-    const other =
-      published === undefined || published === commitment ? [] : [exchanged(published, commitment)];
-    const { gameId, shoeIndex: index, moves } = record;
-    return told([...other, ...faults], { roundId, gameId, index, actions: moves.length, commitment }, say);
-  } finally {
-    // A connection to a hanging server never closes, so the program exits without waiting for it (cli.ts).
-    sql.end().catch(() => {});
-  }
-}
-
-const exchanged = (published: string, found: string): string =>
+/** Returns the fault of a round whose commitment differs from the one that was shown at the deal. */
+export const exchanged = (published: string, found: string): string =>
   `this is not the dealt shoe: the commitment at the deal was ${published}, but the file has ${found}`;

@@ -123,6 +123,16 @@ test.skipIf(!isThere('curl'))(
   },
 );
 
+test.skipIf(!isThere('curl'))('the webhooks page sends a test delivery and lists its attempts', async () => {
+  const { key } = await service.newPartner();
+  const webhook = { url: 'http://localhost:9/', events: ['spin.large_win'] };
+  const { body } = await service.partner<{ id: string }>('POST', '/webhooks', key, webhook);
+  const program = docCode('docs/webhooks.md', 'sh').find((code) => code.includes('/test"'))!;
+  const env = { PATH: process.env.PATH, URL: service.base, KEY: key, ID: String(body.id) };
+  const { stdout } = await run('bash', ['-euc', program], { env });
+  expect(stdout).toMatch(/"deliveries":\[\{[^}]*"event":"spin.large_win"/);
+});
+
 test('the client, the OpenAPI documents and the service have the same version', async () => {
   const versionOf = (...path: string[]): string => JSON.parse(read(...path)).version;
   expect(versionOf('package.json')).toBe(API_VERSION);

@@ -16,6 +16,7 @@ const CLI = cliOf(ROOT);
 const PAGES = [
   'README.md',
   'clients/typescript/README.md',
+  'verifier/README.md',
   ...readdirSync(join(ROOT, 'docs'))
     .filter((name) => name.endsWith('.md'))
     .map((name) => `docs/${name}`),
@@ -23,24 +24,30 @@ const PAGES = [
 const CODE = ['sql', 'ts', 'js', 'python', 'sh'];
 const HERE = 'test/docs/samples.test.ts';
 const EXAMPLES = 'test/docs/examples.test.ts';
+const VERIFIER = 'test/docs/verifier.test.ts';
 const BACKUP = 'test/backup/page.ts';
 
 /** Code blocks of each page and language: their number, and the test that runs them. */
 const RUN: readonly (readonly [page: string, language: string, count: number, test: string])[] = [
   ['docs/archive.md', 'sql', 2, 'test/books/archive/archive.test.ts'],
   ['docs/backup.md', 'sh', 3, BACKUP],
+  ['docs/blackjack.md', 'sh', 1, VERIFIER],
   ['docs/operations.md', 'sql', 1, HERE],
   ['docs/par-sheets.md', 'python', 1, EXAMPLES],
   ['docs/par-sheets.md', 'ts', 1, EXAMPLES],
   ['docs/production.md', 'sql', 1, HERE],
+  ['docs/proofs.md', 'sh', 3, VERIFIER],
   ['docs/quick-start.md', 'js', 1, 'test/client/client.test.ts'],
   ['docs/quick-start.md', 'python', 6, EXAMPLES],
   ['docs/quick-start.md', 'sh', 6, EXAMPLES],
   ['docs/quick-start.md', 'ts', 1, EXAMPLES],
+  ['docs/raffles.md', 'sh', 1, VERIFIER],
   ['docs/reconcile.md', 'python', 1, 'test/docs/reconcile.test.ts'],
   ['docs/reconcile.md', 'ts', 1, 'test/docs/reconcile.test.ts'],
   ['docs/webhooks.md', 'js', 3, 'test/webhooks/webhookSnippets.test.ts'],
   ['docs/webhooks.md', 'python', 1, 'test/webhooks/webhookSnippets.test.ts'],
+  ['docs/webhooks.md', 'sh', 1, EXAMPLES],
+  ['verifier/README.md', 'sh', 2, VERIFIER],
 ];
 
 const CURL = 'the requests are those of docs/quick-start.md, whose first steps are run';
@@ -64,7 +71,7 @@ const NOT_RUN: readonly (readonly [page: string, language: string, count: number
     6,
     'fragments without their surroundings; test/client/package.test.ts compiles them, and test/client makes these calls',
   ],
-  ['docs/blackjack.md', 'sh', 2, 'rounds of an example; test/engine/blackjack plays them'],
+  ['docs/blackjack.md', 'sh', 1, 'rounds of an example; test/engine/blackjack plays them'],
   ['docs/compliance.md', 'sh', 2, "pipes gigabytes into another program's tests"],
   [
     'docs/containers.md',
@@ -85,14 +92,19 @@ const NOT_RUN: readonly (readonly [page: string, language: string, count: number
     6,
     'creates a system user and installs into /opt; test/deployment/installation.unit.test.ts checks the files that it installs',
   ],
-  ['docs/proofs.md', 'sh', 5, 'test/publicLog and test/cli verify these proofs by module and command'],
+  [
+    'docs/proofs.md',
+    'sh',
+    5,
+    'witnesses and other spellings of the commands that are run; test/publicLog runs them',
+  ],
   [
     'docs/quick-start.md',
     'sh',
     4,
     'one spin of the tabs, the package of the client, reports of a day that is over',
   ],
-  ['docs/raffles.md', 'sh', 2, 'names values of an example; test/domain computes its vector'],
+  ['docs/raffles.md', 'sh', 1, 'names values of an example; test/domain computes its vector'],
   ['docs/requests.md', 'sh', 1, CURL],
   ['docs/webhooks.md', 'sh', 1, 'registers an address of an example; test/webhooks registers others'],
 ];
@@ -111,12 +123,24 @@ const wordsOf = (line: string): string[] => line.match(/'[^']*'|"[^"]*"|\S+/g) ?
 const isCommandOnly = (code: string): boolean =>
   linesOf(code).every((line) => line.startsWith('npx spindle ') && !/[|<>]/.test(line));
 
-const commands = PAGES.flatMap((page) =>
-  docBlocks(page)
-    .filter(({ language }) => language === 'sh')
-    .flatMap(({ code }) => linesOf(code))
-    .flatMap((line) => [...line.matchAll(/npx spindle ([^|<>;]+)/g)].map(([, words]) => words!.trim())),
-);
+/** The programs that pages run, by the words that start them. */
+const PROGRAMS = {
+  'npx spindle': CLI,
+  'node spindle-verify.mjs': join(ROOT, 'dist', 'verifier', 'spindle-verify.mjs'),
+};
+type Program = keyof typeof PROGRAMS;
+
+const commandsOf = (program: Program): string[] => [
+  ...new Set(
+    PAGES.flatMap((page) =>
+      docBlocks(page)
+        .filter(({ language }) => language === 'sh')
+        .flatMap(({ code }) => linesOf(code))
+        .flatMap((line) => line.split(`${program} `).slice(1))
+        .map((words) => /^[^|<>;]+/.exec(words)![0].trim()),
+    ),
+  ),
+];
 
 describe('samples of the documentation', () => {
   test('each documentation sample is run by a test, or listed with a reason', () => {
@@ -142,34 +166,37 @@ describe('samples of the documentation', () => {
 });
 
 const help = new Map<string, Promise<string>>();
-const helpOf = (words: readonly string[]): Promise<string> => {
-  const name = words.join(' ');
+const helpOf = (program: Program, words: readonly string[]): Promise<string> => {
+  const name = [program, ...words].join(' ');
   const known = help.get(name);
   if (known !== undefined) return known;
-  const asked = promisify(execFile)(process.execPath, [CLI, ...words, '--help']).then(({ stdout }) => stdout);
+  const args = [PROGRAMS[program], ...words, '--help'];
+  const asked = promisify(execFile)(process.execPath, args).then(({ stdout }) => stdout);
   help.set(name, asked);
   return asked;
 };
 
-test.each([...new Set(commands)])('spindle has the documented command and options: %s', async (line) => {
-  const words = wordsOf(line);
-  const path: string[] = [];
-  let text = await helpOf([]);
-  for (const word of words) {
-    if (!/^[a-z][a-z-]*$/.test(word)) break;
-    const below = await helpOf([...path, word]).catch(() => '');
-    if (!below.startsWith(`Usage: spindle ${[...path, word].join(' ')} `)) break;
-    path.push(word);
-    text = below;
-  }
-  expect(path.length).toBeGreaterThan(0);
-  const isGroup = /^Usage: .*\[command\]/m.test(text);
-  const next = words[path.length];
-  expect(isGroup && next !== undefined && !next.startsWith('-')).toBe(false);
-  for (const option of words.filter((word) => /^--[a-z]/.test(word))) {
-    const [name] = option.split('=');
-    expect(`${text}\n${await helpOf([])}`).toMatch(new RegExp(`${name}\\b`));
-  }
+describe.each(Object.keys(PROGRAMS) as Program[])('%s', (program) => {
+  test.each(commandsOf(program))(`${program} has the documented command and options: %s`, async (line) => {
+    const words = wordsOf(line);
+    const path: string[] = [];
+    let text = await helpOf(program, []);
+    for (const word of words) {
+      if (!/^[a-z][a-z-]*$/.test(word)) break;
+      const below = await helpOf(program, [...path, word]).catch(() => '');
+      if (!new RegExp(`^Usage: spindle(-verify)? ${[...path, word].join(' ')} `).test(below)) break;
+      path.push(word);
+      text = below;
+    }
+    expect(path.length + words.filter((word) => word === '--help').length).toBeGreaterThan(0);
+    const isGroup = /^Usage: .*\[command\]/m.test(text);
+    const next = words[path.length];
+    expect(isGroup && next !== undefined && !next.startsWith('-')).toBe(false);
+    for (const option of words.filter((word) => /^--[a-z]/.test(word))) {
+      const [name] = option.split('=');
+      expect(`${text}\n${await helpOf(program, [])}`).toMatch(new RegExp(`${name}\\b`));
+    }
+  });
 });
 
 test.each(['docs/operations.md', 'docs/production.md'])(

@@ -2,6 +2,7 @@
  * Writes the pages of /docs, with compressed copies, and the client package to dist/docs. `npm run build`
  * runs this tool.
  */
+import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { buildSync } from 'esbuild';
@@ -18,10 +19,26 @@ const IMAGES = join('docs', 'images');
 /** Page whose first JSON block is also published as a file. */
 const SHEETS = join('docs', 'par-sheets.md');
 
+const VERIFIER = join('dist', 'verifier');
+/** Files of the verifier that the page `verify` offers with their checksums. */
+const VERIFIERS = ['spindle-verify.mjs', 'verify.mjs'];
+/** Comment in the source of the page `verify` that is replaced by the table of checksums. */
+const CHECKSUMS = '<!-- checksums -->';
+
+const verifiers = VERIFIERS.filter((name) => existsSync(join(VERIFIER, name))).map((name) => {
+  const text = readFileSync(join(VERIFIER, name), 'utf8');
+  return { name, text, sha256: createHash('sha256').update(text).digest('hex') };
+});
+const checksums = [
+  '| File | SHA-256 |',
+  '|---|---|',
+  ...verifiers.map(({ name, sha256 }) => `| [${name}](/docs/verify/${name}) | \`${sha256}\` |`),
+].join('\n');
+
 const pages = PAGES.filter(({ file }) => existsSync(file));
 const files = new Map<string, string | Uint8Array>();
 const contents = pages.map((page) => {
-  const text = readFileSync(page.file, 'utf8');
+  const text = readFileSync(page.file, 'utf8').replace(CHECKSUMS, checksums);
   return page.file.endsWith('.json') ? referenceOf(JSON.parse(text)) : htmlOf(text, page, pages);
 });
 for (const [place, page] of pages.entries()) {
@@ -52,4 +69,6 @@ for (const image of existsSync(IMAGES) ? readdirSync(IMAGES) : []) {
   if (image.endsWith('.png')) files.set(image, readFileSync(join(IMAGES, image)));
 }
 for (const [name, content] of clientPackage()) files.set(`client/${name}`, content);
+for (const { name, text } of verifiers) files.set(`verify/${name}`, text);
+files.set('verify/SHA256SUMS', verifiers.map(({ name, sha256 }) => `${sha256}  ${name}\n`).join(''));
 writePages(FOLDER, files);

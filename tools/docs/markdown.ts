@@ -86,7 +86,7 @@ function withLinkedCodes(): (part: string) => string {
 }
 
 function targetOf(href: string, page: PageSource, pages: readonly PageSource[]): string | undefined {
-  if (/^https?:/.test(href) || href.startsWith('#')) return href;
+  if (/^https?:|^#|^\/docs\//.test(href)) return href;
   const [path = '', anchor] = href.split('#');
   const file = posix.join(posix.dirname(page.file), path);
   const target = pages.find((each) => each.file === file);

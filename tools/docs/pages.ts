@@ -13,6 +13,9 @@ export interface PageSource {
 const group = (name: string, pages: readonly [slug: string, title: string, file: string][]): PageSource[] =>
   pages.map(([slug, title, file]) => ({ slug, title, file, group: name }));
 
+/** Group of the pages for operators. All other pages are for partners. */
+export const OPERATORS_GROUP = 'Run it';
+
 /** The pages in the order of the navigation. A page whose source file does not exist is left out. */
 export const PAGES: readonly PageSource[] = [
   ...group('Start', [
@@ -36,10 +39,11 @@ export const PAGES: readonly PageSource[] = [
     ['communal', 'Communal bonus', 'docs/communal.md'],
     ['blackjack', 'Blackjack', 'docs/blackjack.md'],
     ['proofs', 'Proofs', 'docs/proofs.md'],
-    ['reports', 'Reports', 'docs/reports.md'],
+    ['verify', 'Verifier', 'verifier/README.md'],
   ]),
-  ...group('Run it', [
+  ...group(OPERATORS_GROUP, [
     ['operators', 'Run it', 'docs/operators.md'],
+    ['reports', 'Reports', 'docs/reports.md'],
     ['compliance', 'Compliance', 'docs/compliance.md'],
     ['operator-api', 'Operator API', 'openapi/operator.v1.json'],
   ]),

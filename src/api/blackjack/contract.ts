@@ -376,7 +376,7 @@ export const getRound = endpoint(
   },
   {
     description:
-      'Returns the current state of a round. Once the round has ended, `shoe.seed`, `table` and `actions` prove every card, and `spindle verify-round` checks them.',
+      'Returns the current state of a round. Once the round has ended, `shoe.seed`, `table` and `actions` prove every card, and the verifier at `/docs/verify` checks them.',
     response: RECORD,
   },
 );

@@ -175,7 +175,7 @@ export const getSpinProof = endpoint(
     failure: ERRORS.internal,
   },
   {
-    description: `Verify the proof with \`spindle verify\`, \`/verify\` or \`/verify.mjs\`, and a log key from a source other than this service. \`reason\` of ${ERRORS.noProof.code} explains why there is no proof: FORCED (a tester chose the outcome), BEFORE_LOG (the outcome was dealt before the installation had a public log), or ARCHIVED (the day of the spin is archived).`,
+    description: `Verify the proof with the verifier at \`/docs/verify\`, or the page \`/verify\`, and a log key from a source other than this service. \`reason\` of ${ERRORS.noProof.code} explains why there is no proof: FORCED (a tester chose the outcome), BEFORE_LOG (the outcome was dealt before the installation had a public log), or ARCHIVED (the day of the spin is archived).`,
     response: {
       format: 'spindle proof v1',
       spinId: '3f0c1f5ab3d94dd0a6a1c9d1b0e0f4c2',
