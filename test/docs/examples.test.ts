@@ -18,6 +18,7 @@ import { registerTable } from '../support/rounds.js';
 import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
 
 const run = promisify(execFile);
 const ORIGIN = 'https://spindle.example.com';
@@ -131,6 +132,41 @@ test.skipIf(!isThere('curl'))('the webhooks page sends a test delivery and lists
   const env = { PATH: process.env.PATH, URL: service.base, KEY: key, ID: String(body.id) };
   const { stdout } = await run('bash', ['-euc', program], { env });
   expect(stdout).toMatch(/"deliveries":\[\{[^}]*"event":"spin.large_win"/);
+});
+
+test('the load recipe of the go-live page spins once for each request, and counts refusals apart', async () => {
+  const { key, partnerId } = await service.newPartner({ spinRateLimit: 300 });
+  const gameId = await service.newGame(key, parSheet('classic-3-reel'));
+  const [setUp, flood, steady] = docCode('docs/go-live.md', 'sh').map((code) =>
+    code
+      .replace(ORIGIN, service.base)
+      .replace('ks_…', key)
+      .replace('GAME=1', `GAME=${gameId}`)
+      .replace('npx autocannon@8', 'autocannon --json --no-progress')
+      .replace(/-d \d+$/m, '-d 2'),
+  );
+  const env = { PATH: `${join(ROOT, 'node_modules', '.bin')}:${process.env.PATH}` };
+  const codesOf = async (program: string): Promise<Record<string, { count: number }>> => {
+    const { stdout } = await run('bash', ['--norc', '-euc', program], { env });
+    return JSON.parse(stdout.trim().split('\n').at(-1)!).statusCodeStats;
+  };
+  const spins = async (): Promise<number> => {
+    const { body } = await service.partner<{ total: number }>('GET', '/players/load-1/spins?limit=1', key);
+    return body.total;
+  };
+  expect(Object.keys(await codesOf(setUp!))).toEqual(['200']);
+  const functions = setUp!.split('\n').slice(0, -1).join('\n');
+  expect(Object.keys(await codesOf(`${functions}\n${flood}`)).sort()).toEqual(['200', '429']);
+  await service.operator('PATCH', `/partners/${partnerId}`, { spinRateLimit: 1_000_000 });
+  await until(
+    async () => (await service.spin(key, { gameId, playerId: 'other', wagerUsd: 0.25 })).status === 200,
+    'the new limit applies',
+  );
+  const before = await spins();
+  const codes = await codesOf(`${functions}\n${steady}`);
+  expect(Object.keys(codes)).toEqual(['200']);
+  // Spins that autocannon no longer waited for happened as well.
+  await until(async () => (await spins()) >= before + codes['200']!.count, 'the spins are committed');
 });
 
 test('the client, the OpenAPI documents and the service have the same version', async () => {

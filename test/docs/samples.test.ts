@@ -32,6 +32,7 @@ const RUN: readonly (readonly [page: string, language: string, count: number, te
   ['docs/archive.md', 'sql', 2, 'test/books/archive/archive.test.ts'],
   ['docs/backup.md', 'sh', 3, BACKUP],
   ['docs/blackjack.md', 'sh', 1, VERIFIER],
+  ['docs/go-live.md', 'sh', 3, EXAMPLES],
   ['docs/operations.md', 'sql', 1, HERE],
   ['docs/par-sheets.md', 'python', 1, EXAMPLES],
   ['docs/par-sheets.md', 'ts', 1, EXAMPLES],

@@ -35,6 +35,7 @@ export const PAGES: readonly PageSource[] = [
     ['requests', 'Requests', 'docs/requests.md'],
     ['reconcile', 'Reconcile', 'docs/reconcile.md'],
     ['webhooks', 'Webhooks', 'docs/webhooks.md'],
+    ['go-live', 'Go live', 'docs/go-live.md'],
     ['raffles', 'Raffles', 'docs/raffles.md'],
     ['communal', 'Communal bonus', 'docs/communal.md'],
     ['blackjack', 'Blackjack', 'docs/blackjack.md'],
