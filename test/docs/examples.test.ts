@@ -124,6 +124,20 @@ test.skipIf(!isThere('curl'))(
   },
 );
 
+test.skipIf(!isThere('curl'))('the overview lists the games of an account and spins one', async () => {
+  const { key } = await service.newPartner();
+  const gameId = await service.newGame(key, parSheet('classic-3-reel'));
+  const program = docCode('docs/README.md', 'sh')
+    .join('\necho\n')
+    .replace(ORIGIN, service.base)
+    .replace('ks_…', key)
+    .replace('"gameId":1', `"gameId":${gameId}`);
+  const { stdout } = await run('bash', ['--norc', '-euc', program], { env: { PATH: process.env.PATH } });
+  const [games, spin] = stdout.split('\n').map((line) => JSON.parse(line));
+  expect(games.games[0].gameConfigId).toBe(gameId);
+  expect(spin).toMatchObject({ requestId: 'bet-1', presentation: { type: 'slot' } });
+});
+
 test.skipIf(!isThere('curl'))('the webhooks page sends a test delivery and lists its attempts', async () => {
   const { key } = await service.newPartner();
   const webhook = { url: 'http://localhost:9/', events: ['spin.large_win'] };

@@ -31,7 +31,17 @@ const WAIT_MS = 60_000;
 const PHONE = { width: 390, height: 800 };
 const WIDE = { width: 1280, height: 800 };
 /** Paths of one page of each kind. */
-const LOOKED_AT = ['', '/quick-start', '/api', '/errors', '/webhooks', '/par-sheets'];
+const LOOKED_AT = [
+  '',
+  '/quick-start',
+  '/api',
+  '/errors',
+  '/webhooks',
+  '/par-sheets',
+  '/go-live',
+  '/verify',
+  '/nope',
+];
 
 async function openBrowser(): Promise<Browser | undefined> {
   try {
@@ -207,6 +217,24 @@ describe.skipIf(browser === undefined)('the pages of /docs', { timeout: 5 * WAIT
       await page.context().close();
     },
   );
+
+  test('the docs show the fields of a request beside its samples on a wide screen, and no sample hides text', async () => {
+    const page = await opened('/api#spin');
+    const [fields, samples] = await page.locator('section[aria-labelledby=spin] .request > div').all();
+    const [left, right] = [(await fields!.boundingBox())!, (await samples!.boundingBox())!];
+    expect(left.x + left.width).toBeLessThanOrEqual(right.x);
+    expect(right.y).toBe(left.y);
+    await page.context().close();
+    for (const path of ['/quick-start', '/reconcile', '/webhooks', '/api'])
+      for (const viewport of [WIDE, PHONE]) {
+        const wrapped = await opened(path, viewport);
+        const hidden = await wrapped.evaluate(
+          `[...document.querySelectorAll('main pre:not(.drawing)')].filter((block) => block.scrollWidth > block.clientWidth).length`,
+        );
+        expect(hidden, `${path} at ${viewport.width}`).toBe(0);
+        await wrapped.context().close();
+      }
+  });
 
   test('the docs keep the sidebar in view and contact no other host', async () => {
     const page = await opened('/contract#14-errors');

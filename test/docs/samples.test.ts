@@ -29,6 +29,7 @@ const BACKUP = 'test/backup/page.ts';
 
 /** Code blocks of each page and language: their number, and the test that runs them. */
 const RUN: readonly (readonly [page: string, language: string, count: number, test: string])[] = [
+  ['docs/README.md', 'sh', 2, EXAMPLES],
   ['docs/archive.md', 'sql', 2, 'test/books/archive/archive.test.ts'],
   ['docs/backup.md', 'sh', 3, BACKUP],
   ['docs/blackjack.md', 'sh', 1, VERIFIER],

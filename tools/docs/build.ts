@@ -9,7 +9,7 @@ import { buildSync } from 'esbuild';
 import { writePages } from '../writePages.js';
 import { clientPackage } from './clientPackage.js';
 import { htmlOf } from './markdown.js';
-import { addressOf, framed, PAGES } from './pages.js';
+import { addressOf, framed, OPERATORS_GROUP, PAGES } from './pages.js';
 import { referenceOf } from './reference.js';
 import { indexOf } from './searchIndex.js';
 
@@ -22,18 +22,16 @@ const SHEETS = join('docs', 'par-sheets.md');
 const VERIFIER = join('dist', 'verifier');
 /** Files of the verifier that the page `verify` offers with their checksums. */
 const VERIFIERS = ['spindle-verify.mjs', 'verify.mjs'];
-/** Comment in the source of the page `verify` that is replaced by the table of checksums. */
+/** Comment in the source of the page `verify` that is replaced by the list of checksums. */
 const CHECKSUMS = '<!-- checksums -->';
 
 const verifiers = VERIFIERS.filter((name) => existsSync(join(VERIFIER, name))).map((name) => {
   const text = readFileSync(join(VERIFIER, name), 'utf8');
   return { name, text, sha256: createHash('sha256').update(text).digest('hex') };
 });
-const checksums = [
-  '| File | SHA-256 |',
-  '|---|---|',
-  ...verifiers.map(({ name, sha256 }) => `| [${name}](/docs/verify/${name}) | \`${sha256}\` |`),
-].join('\n');
+const checksums = verifiers
+  .map(({ name, sha256 }) => `- [${name}](/docs/verify/${name}), SHA-256 \`${sha256}\``)
+  .join('\n');
 
 const pages = PAGES.filter(({ file }) => existsSync(file));
 const files = new Map<string, string | Uint8Array>();
@@ -44,6 +42,20 @@ const contents = pages.map((page) => {
 for (const [place, page] of pages.entries()) {
   files.set(`${page.slug || 'index'}.html`, framed(page, pages, contents[place]!));
 }
+const missing = { slug: '404', title: 'Page not found', file: '', group: '' };
+files.set(
+  '404.html',
+  framed(
+    missing,
+    pages,
+    `<h1>Page not found</h1>
+<p>This address has no page. Search for it above, or begin with one of these pages:</p>
+<ul>${pages
+      .filter(({ group }) => group !== OPERATORS_GROUP)
+      .map((page) => `<li><a href="${addressOf(page)}">${page.title}</a></li>`)
+      .join('')}</ul>`,
+  ),
+);
 files.set('style.css', readFileSync(join(SOURCE, 'style.css'), 'utf8'));
 const script = buildSync({
   entryPoints: [join(SOURCE, 'page', 'main.ts')],

@@ -4,6 +4,7 @@
  */
 import { posix } from 'node:path';
 import { Marked, type Token, type Tokens, type TokensList } from 'marked';
+import { codeBlock } from './highlight.js';
 import { addressOf, escaped, type PageSource } from './pages.js';
 import { labelledTables } from './tables.js';
 import { type Tab, tabsOf } from './tabs.js';
@@ -19,7 +20,8 @@ const anchorOf = (heading: string): string =>
     .replaceAll(' ', '-');
 
 /**
- * Converts a page to HTML.
+ * Converts a page to HTML. Leaves out the parts between the comments `not served` and `served`, which only
+ * readers of the repository need.
  *
  * @param pages pages that links may lead to; links to other files of the repository become text
  */
@@ -31,6 +33,7 @@ export function htmlOf(markdown: string, page: PageSource, pages: readonly PageS
         const anchor = anchorOf(text.replaceAll(/[`*]|\[([^\]]*)\]\([^)]*\)/g, '$1'));
         return `<h${depth} id="${escaped(anchor)}">${this.parser.parseInline(tokens)}</h${depth}>\n`;
       },
+      code: ({ text, lang = '' }: Tokens.Code) => codeBlock(text, lang.split(' ')[0]!),
       link({ href, tokens }: Tokens.Link) {
         const text = this.parser.parseInline(tokens);
         const target = targetOf(href, page, pages);
@@ -42,11 +45,12 @@ export function htmlOf(markdown: string, page: PageSource, pages: readonly PageS
         tabs ?? (text.startsWith('<!--') ? '' : escaped(text)),
     },
   });
-  const html = marked.parser(withTabs(marked.lexer(markdown), marked));
+  const served = markdown.replaceAll(/<!-- not served -->[\s\S]*?<!-- served -->/g, '');
+  const html = marked.parser(withTabs(marked.lexer(served), marked));
   const isErrors = page.file === ERRORS_FILE;
-  const linked = (isErrors ? html.replaceAll(/<tr>(\n<td>)(KS-\d{4})/g, '<tr id="$2">$1$2') : html)
-    .replaceAll(/<[^>]+>|[^<]+/g, withLinkedCodes())
-    .replaceAll('<pre>', '<pre tabindex="0">');
+  const linked = (
+    isErrors ? html.replaceAll(/<tr>(\n<td>)(KS-\d{4})/g, '<tr id="$2">$1$2') : html
+  ).replaceAll(/<[^>]+>|[^<]+/g, withLinkedCodes());
   return labelledTables(linked);
 }
 

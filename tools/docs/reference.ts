@@ -3,6 +3,7 @@
  * errors.
  */
 import { Marked } from 'marked';
+import { codeBlock } from './highlight.js';
 import { escaped } from './pages.js';
 import { samplesOf } from './samples.js';
 import { labelledTables } from './tables.js';
@@ -61,14 +62,14 @@ export interface OpenApi {
 }
 
 const marked = new Marked({ gfm: true });
-const prose = (text: string): string => marked.parse(escaped(text), { async: false });
-const line = (text: string): string => marked.parseInline(escaped(text), { async: false });
+marked.use({ renderer: { html: ({ text }) => escaped(text) } });
+const prose = (text: string): string => marked.parse(text, { async: false });
+const line = (text: string): string => marked.parseInline(text, { async: false });
 const code = (text: string): string => `<code>${escaped(text)}</code>`;
 const nameOf = (reference: string): string => reference.slice(reference.lastIndexOf('/') + 1);
 const anchor = (text: string): string => text.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-');
 
-const block = (value: unknown): string =>
-  `<pre tabindex="0"><code>${escaped(typeof value === 'string' ? value : JSON.stringify(value, null, 2))}</code></pre>`;
+const block = (value: unknown): string => codeBlock(JSON.stringify(value, null, 2), 'json');
 
 const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
   rows.length === 0
@@ -90,6 +91,24 @@ function typeOf(schema: Schema): string {
   if (schema.items !== undefined) return `array of ${typeOf(schema.items)}`;
   return escaped([schema.type ?? 'any'].flat().join(' or '));
 }
+
+interface Field {
+  readonly name: string;
+  readonly required: boolean;
+  readonly schema: Schema;
+  readonly description: string | undefined;
+}
+
+/** Returns a list of fields below its title, or an empty text if there are none. */
+const fieldList = (title: string, fields: readonly Field[]): string =>
+  fields.length === 0
+    ? ''
+    : `<h4>${title}</h4><dl class="fields">${fields
+        .map(
+          ({ name, required, schema, description = '' }) =>
+            `<dt>${code(name)} <span>${typeOf(schema)}${required ? ', required' : ''}</span></dt><dd>${line(description)}</dd>`,
+        )
+        .join('')}</dl>`;
 
 function examplesOf(media: Media | undefined): string {
   if (media === undefined) return '';
@@ -143,31 +162,53 @@ ${Object.entries(components.schemas)
   }
 
   #operation({ method, path, operation }: { method: string; path: string; operation: Operation }): string {
-    const { operationId, summary, description, parameters = [], requestBody, responses } = operation;
+    const { operationId, summary, description, responses } = operation;
     const [status, success] = Object.entries(responses).find(([each]) => each.startsWith('2'))!;
     const errors = Object.entries(responses).filter(([each]) => !each.startsWith('2'));
-    const sent = requestBody?.content?.['application/json'];
     const got = this.#bodyOf(success).content?.['application/json'];
     return `<section aria-labelledby="${operationId}"${this.#tried({ method, path, operation })}>
 <h3 id="${operationId}"><span class="method">${method}</span> ${code(path)}</h3>
 <p><strong>${line(summary)}</strong> ${code(operationId)}</p>${prose(description ?? '')}
-${table(
-  ['Parameter', 'In', 'Type', 'Meaning'],
-  parameters.map((each) => [
-    code(each.name) + (each.required ? ' (required)' : ''),
-    each.in,
-    typeOf(each.schema),
-    line(each.description ?? ''),
-  ]),
-)}
-${sent === undefined ? '' : `<p>Request: ${typeOf(sent.schema)}</p>`}
-${this.#samples({ method, path, operation })}
+<div class="request">
+<div>${this.#fields(operation)}</div>
+<div>${this.#samples({ method, path, operation })}</div>
+</div>
 <h4>Response ${status}${got === undefined ? '' : `: ${typeOf(got.schema)}`}</h4>${examplesOf(got)}
 <details><summary>Errors</summary>${table(
       ['Status', 'Code', 'Meaning'],
       errors.flatMap(([each, body]) => this.#errorRows(each, this.#bodyOf(body))),
     )}</details>
 </section>`;
+  }
+
+  /** Returns the lists of the fields of a request: in the path, in the query, in headers and in the body. */
+  #fields({ parameters = [], requestBody }: Operation): string {
+    const places = ['path', 'query', 'header'].map((place) => ({
+      title: `${place[0]!.toUpperCase()}${place.slice(1)}`,
+      fields: parameters
+        .filter((each) => each.in === place)
+        .map(({ name, required = false, schema, description = schema.description }) => ({
+          name,
+          required,
+          schema,
+          description,
+        })),
+    }));
+    const lists = places.map(({ title, fields }) => fieldList(title, fields));
+    const sent = requestBody?.content?.['application/json'];
+    if (sent === undefined) return lists.join('') || '<p>The request has no parameters and no body.</p>';
+    const schema = this.#schemaOf(sent.schema);
+    const members = Object.entries(schema.properties ?? {}).map(([name, member]) => ({
+      name,
+      required: schema.required?.includes(name) ?? false,
+      schema: member,
+      description: member.description,
+    }));
+    return `${lists.join('')}${fieldList(`Body: ${typeOf(sent.schema)}`, members) || `<h4>Body: ${typeOf(sent.schema)}</h4>`}`;
+  }
+
+  #schemaOf(schema: Schema): Schema {
+    return schema.$ref === undefined ? schema : this.document.components.schemas[nameOf(schema.$ref)]!;
   }
 
   get #base(): string {
@@ -197,7 +238,9 @@ ${this.#samples({ method, path, operation })}
       { operationId, method, path, base: this.#base, parameters, body },
       this.#isOfPartners,
     );
-    return tabsOf(samples.map(({ label, code: text }) => ({ label, html: block(text) })));
+    return tabsOf(
+      samples.map(({ label, language, code: text }) => ({ label, html: codeBlock(text, language) })),
+    );
   }
 
   /** Returns the data from which the page's script builds the "Try it" form. */

@@ -14,6 +14,8 @@ export interface Sampled {
 
 export interface Sample {
   readonly label: string;
+  /** Name of the language for the highlighter. */
+  readonly language: string;
   readonly code: string;
 }
 
@@ -126,8 +128,8 @@ export function samplesOf(sampled: Sampled, withClients: boolean): Sample[] {
   ];
   const python = `answer = call("${method}", "${full}"${more.map((each) => `, ${each}`).join('')})`;
   return [
-    { label: 'curl', code: curl },
-    ...(withClients ? [{ label: 'TypeScript', code: typeScript(sampled) }] : []),
-    { label: 'Python', code: python },
+    { label: 'curl', language: 'sh', code: curl },
+    ...(withClients ? [{ label: 'TypeScript', language: 'ts', code: typeScript(sampled) }] : []),
+    { label: 'Python', language: 'python', code: python },
   ];
 }

@@ -38,6 +38,8 @@ interface Site {
  */
 const OWN_SCRIPT = "script-src 'self'; connect-src 'self'; ";
 const DOCS: Site = { base: '/docs', mayLoad: OWN_SCRIPT };
+/** Page that is sent with status 404. It has no address of its own. */
+const MISSING = `${DOCS.base}/404`;
 const CONSOLE: Site = { base: '/console', mayLoad: OWN_SCRIPT };
 
 const safetyOf = ({ mayLoad }: Site): string =>
@@ -126,24 +128,48 @@ export const publicRoute = (
   },
 });
 
-/** Creates a route for each page of a site. Returns no routes if the build has created no pages. */
-function siteRoutes(site: Site, folder: string, operation: string, publishing: Publishing): ServerRoute[] {
-  const { replies } = publishing;
+/** Returns a function that sends a file in the best form that the client accepts. */
+function senderOf(site: Site, { replies }: Publishing) {
   const ofPages = safetyOf(site);
-  return [...readPages(site, folder)].map(([path, { type, plain, coded }]) =>
-    publicRoute(path, operation, publishing, (exchange) => {
-      const best = coded.find(({ coding }) => accepts(exchange.head.acceptEncoding, coding));
-      const safety = type === TYPES['.svg'] ? imageSafety(ofPages) : ofPages;
-      const headers = best === undefined ? safety : `${safety}\r\nContent-Encoding: ${best.coding}`;
-      replies.json(exchange, 200, best?.bytes ?? plain, undefined, headers, undefined, type);
-    }),
+  return (exchange: Exchange, status: number, { type, plain, coded }: File): void => {
+    const best = coded.find(({ coding }) => accepts(exchange.head.acceptEncoding, coding));
+    const safety = type === TYPES['.svg'] ? imageSafety(ofPages) : ofPages;
+    const headers = best === undefined ? safety : `${safety}\r\nContent-Encoding: ${best.coding}`;
+    replies.json(exchange, status, best?.bytes ?? plain, undefined, headers, undefined, type);
+  };
+}
+
+/** Creates a route for each page of a site. Returns no routes if the build has created no pages. */
+function siteRoutes(
+  site: Site,
+  pages: ReadonlyMap<string, File>,
+  operation: string,
+  publishing: Publishing,
+): ServerRoute[] {
+  const send = senderOf(site, publishing);
+  return [...pages].map(([path, file]) =>
+    publicRoute(path, operation, publishing, (exchange) => send(exchange, 200, file)),
   );
 }
 
+const sendTo = (to: string, exchange: Exchange, { replies }: Publishing): void =>
+  replies.json(exchange, 302, '', undefined, `Location: ${to}`, undefined, 'text/plain');
+
 const redirect = (pattern: string, to: string, operation: string, publishing: Publishing): ServerRoute =>
-  publicRoute(pattern, operation, publishing, (exchange) =>
-    publishing.replies.json(exchange, 302, '', undefined, `Location: ${to}`, undefined, 'text/plain'),
-  );
+  publicRoute(pattern, operation, publishing, (exchange) => sendTo(to, exchange, publishing));
+
+/**
+ * Creates the route of all other paths below the documentation. A path with slashes at its end redirects to
+ * its page. Every other path is answered with a page of status 404 that links to the pages.
+ */
+function otherPaths(pages: ReadonlyMap<string, File>, missing: File, publishing: Publishing): ServerRoute {
+  const send = senderOf(DOCS, publishing);
+  return publicRoute(`${DOCS.base}/*`, 'docs', publishing, (exchange) => {
+    const page = exchange.head.path.replace(/\/+$/, '');
+    if (pages.has(page)) sendTo(page, exchange, publishing);
+    else send(exchange, 404, missing);
+  });
+}
 
 /**
  * Creates the routes of the documentation, and of `/`, which redirects to the documentation.
@@ -151,10 +177,14 @@ const redirect = (pattern: string, to: string, operation: string, publishing: Pu
  * @param folder folder with the built pages
  */
 export function docsRoutes(folder: string, publishing: Publishing): ServerRoute[] {
-  const routes = siteRoutes(DOCS, folder, 'docs', publishing);
-  if (routes.length === 0) return [];
-  const leading = ['/', `${DOCS.base}/`].map((from) => redirect(from, DOCS.base, 'docs', publishing));
-  return [...routes, ...leading];
+  const { [MISSING]: missing, ...others } = Object.fromEntries(readPages(DOCS, folder));
+  if (missing === undefined) return [];
+  const pages = new Map(Object.entries(others));
+  return [
+    ...siteRoutes(DOCS, pages, 'docs', publishing),
+    redirect('/', DOCS.base, 'docs', publishing),
+    otherPaths(pages, missing, publishing),
+  ];
 }
 
 /**
@@ -163,7 +193,7 @@ export function docsRoutes(folder: string, publishing: Publishing): ServerRoute[
  * @param folder folder with the built pages
  */
 export function consoleRoutes(folder: string, publishing: Publishing): ServerRoute[] {
-  const routes = siteRoutes(CONSOLE, folder, 'console', publishing);
+  const routes = siteRoutes(CONSOLE, readPages(CONSOLE, folder), 'console', publishing);
   if (routes.length === 0) return [];
   return [...routes, redirect(`${CONSOLE.base}/`, CONSOLE.base, 'console', publishing)];
 }

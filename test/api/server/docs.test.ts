@@ -158,6 +158,52 @@ test('links docs pages only to pages and anchors that exist, with no anchor twic
   }
 });
 
+test('every address of the service that a docs page links to answers with 200', async () => {
+  const paths = new Set(
+    [...pages.values()].flatMap((html) =>
+      [...html.matchAll(/<a[^>]* href="([^"#]+)(?:#[^"]*)?"/g)].map(([, href]) => href!),
+    ),
+  );
+  const own = [...paths].filter((href) => !/^https?:/.test(href));
+  expect(own.length).toBeGreaterThan(20);
+  for (const path of own) expect((await get(path)).status, path).toBe(200);
+});
+
+test('a path below /docs without a page is answered with a page that links to the others, and slashes redirect', async () => {
+  for (const path of ['/docs/nope', '/docs/404', '/docs/webhooks/nope', '/docs/nope/']) {
+    const { status, headers, bytes } = await get(path);
+    expect([status, headers['content-type']], path).toEqual([404, 'text/html; charset=utf-8']);
+    const links = [...bytes.toString().matchAll(/<a[^>]* href="(\/docs\/[\w-]+)"/g)].map(([, href]) => href);
+    expect(links, path).toEqual(expect.arrayContaining(['/docs/quick-start', '/docs/api']));
+  }
+  for (const path of ['/docs', '/docs/webhooks', '/docs/verify'])
+    expect(await get(`${path}/`), path).toMatchObject({ status: 302, headers: { location: path } });
+  expect((await get('/docs/webhooks//')).headers.location).toBe('/docs/webhooks');
+});
+
+test('no heading of the search index and no word of a page is escaped twice', async () => {
+  const index = JSON.parse((await get('/docs/search.json')).bytes.toString()) as SearchIndex;
+  expect(index.sections.map(([, , heading]) => heading).filter((heading) => /&#?\w+;/.test(heading))).toEqual(
+    [],
+  );
+  expect(new Finder(index).find('KS-4103')[0]!.heading).toContain("game's fixed wager");
+  for (const [path, html] of pages) expect(html.match(/&amp;(?:#\d+|amp|lt|gt|quot);/g), path).toBeNull();
+});
+
+test('the samples have colours without inline styles, and the whole address of the service stays replaceable', () => {
+  for (const [path, keyword] of [
+    ['/docs/quick-start', '<i class="keyword">import</i>'],
+    ['/docs/go-live', '<i class="comment"># the address'],
+    ['/docs/api', '<i class="string">'],
+  ] as const)
+    expect(pages.get(path), path).toContain(keyword);
+  for (const [path, html] of pages) {
+    const text = html.replaceAll(/<[^>]+>/g, '');
+    const marked = html.match(/<span class="origin">/g) ?? [];
+    expect(text.match(/https:\/\/spindle\.example\.com/g) ?? [], path).toHaveLength(marked.length);
+  }
+});
+
 test('serves every image of the docs pages', async () => {
   const images = [...pages.values()].flatMap((html) =>
     [...html.matchAll(/<img[^>]* src="(\/docs\/[^"]+)"/g)].map(([, path]) => path!),
@@ -172,6 +218,31 @@ test('serves every image of the docs pages', async () => {
 });
 
 describe('the API reference in the docs', () => {
+  test('shows each field of a request and each parameter beside the samples of the operation', async () => {
+    const { body } = await service.request<{
+      paths: Record<
+        string,
+        Record<string, { operationId: string; parameters?: { name: string; in: string }[] }>
+      >;
+      components: { schemas: Record<string, { properties?: object }> };
+    }>('GET', '/api/partner/v1/openapi.json');
+    const page = pages.get('/docs/api')!;
+    const fieldsOf = (operationId: string): string[] => {
+      const [, section] = page.split(`<section aria-labelledby="${operationId}"`);
+      const [fields] = section!.split('<div class="request">')[1]!.split('<div class="tabs">');
+      return [...fields!.matchAll(/<dt><code>([^<]+)<\/code>/g)].map(([, name]) => name!);
+    };
+    expect(fieldsOf('spin')).toEqual(
+      expect.arrayContaining(Object.keys(body.components.schemas.SpinBody!.properties!)),
+    );
+    for (const { operationId, parameters = [] } of Object.values(body.paths).flatMap((each) =>
+      Object.values(each),
+    ))
+      expect(fieldsOf(operationId), operationId).toEqual(
+        expect.arrayContaining(parameters.map(({ name }) => name)),
+      );
+  });
+
   test('has every operation in the API reference, and an anchor for each error code on the errors page', async () => {
     for (const scope of ['partner', 'operator']) {
       const { body } = await service.request<{
