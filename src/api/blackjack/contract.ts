@@ -23,7 +23,7 @@ import { endpoint, operatorRead } from '../contract/endpoint.js';
 import { feedBounds, feedComplete, feedCursor, feedPaging } from '../contract/feedQuery.js';
 import { GameResponse } from '../games/contract.js';
 import { ReasonQuery } from '../partners/contract.js';
-import { PlayerBalance } from '../spins/contract.js';
+import { BINDING_TIME, PlayerBalance } from '../spins/contract.js';
 
 export const BlackjackRulesBody = Type.Partial(BlackjackRules, {
   description: 'Rules that differ from the defaults. Omitted rules have their default values.',
@@ -65,7 +65,7 @@ export const DealBody = Type.Object({
   playerId: opaque("The partner's own identifier of the player"),
   wagerUsd: usd("The table's fixed wager, in USD"),
   requestId: Type.Optional(
-    opaque('Idempotency key, valid for at least 24 hours. Deals and spins share the same set of keys.'),
+    opaque(`Idempotency key. ${BINDING_TIME} Deals and spins share the same set of keys.`),
   ),
 });
 

@@ -10,7 +10,7 @@ import { ENDPOINTS } from '../index.js';
 import { API_VERSION, BASES, BODY_LIMIT, type Scope, TAGS } from './apis.js';
 import { CSV_TYPE } from './csv.js';
 import { EVENT_REFERENCES } from './deliveredEvents.js';
-import type { Endpoint } from './endpoint.js';
+import { type Endpoint, takesRequestId } from './endpoint.js';
 import { bodyTooLargeExample, errorExamples } from './errorExamples.js';
 import { ErrorResponse } from './errorResponse.js';
 import { SchemaReferences, sorted } from './schemaReferences.js';
@@ -228,7 +228,7 @@ class DocumentBuilder {
       in: 'query',
       ...this.#described(schema),
     }));
-    return [...inPath, ...inQuery];
+    return [...inPath, ...inQuery, ...(takesRequestId(endpoint.body) ? [IDEMPOTENCY_KEY] : [])];
   }
 
   /** Moves the description out of the schema, because a parameter's description belongs beside its schema. */
@@ -293,6 +293,34 @@ function exampleOf(example: unknown, examples?: Readonly<Record<string, unknown>
   return example === undefined ? {} : { example };
 }
 
+/** Header that has the requestId of a request whose body has none. */
+const IDEMPOTENCY_KEY = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  description:
+    'The `requestId`, if the body has none: 1 to 128 printable ASCII characters, with or without quotation marks. If the body has a `requestId`, both must be equal.',
+  schema: { type: 'string' },
+};
+
+/**
+ * Returns the servers of a document. The first address is relative, so it is that of the service that serves
+ * the document. The document does not repeat the Host header of its request, because a cache could then give
+ * one client an address that another client chose.
+ */
+const serversOf = (scope: Scope): object[] => [
+  { url: BASES[scope], description: 'The service that serves this document' },
+  {
+    url: `https://{host}${BASES[scope]}`,
+    description: 'A service by its host name, for a tool that reads this document from a file',
+    variables: {
+      host: {
+        default: 'spindle.example.com',
+        description: 'Host name of the service, with the port if it is not 443',
+      },
+    },
+  },
+];
+
 /** Returns the headers of every webhook delivery. */
 function eventHeaders(brand: string): object[] {
   const header = (name: string, description: string) => ({
@@ -342,7 +370,7 @@ function documentOf(scope: Scope, endpoints: readonly Endpoint[], brand: string,
       description: INTRODUCTION[scope],
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
-    servers: [{ url: BASES[scope] }],
+    servers: serversOf(scope),
     security: [{ apiKey: [] }],
     tags: Object.entries(TAGS)
       .filter(([name]) => own.some((endpoint) => endpoint.tag === name))

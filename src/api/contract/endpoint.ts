@@ -77,6 +77,13 @@ export const endpoint = <const Of extends Operation, const By extends Shown>(
   shown: By,
 ): Of & { readonly shown: By } => ({ ...operation, shown });
 
+/**
+ * Returns whether the body of an endpoint has a requestId, so that clients may repeat the request. All such
+ * endpoints apply the same checks to the id, and accept it in the header Idempotency-Key.
+ */
+export const takesRequestId = (body: TSchema | undefined): boolean =>
+  'requestId' in ((body as { properties?: object } | undefined)?.properties ?? {});
+
 /** Default properties of an operation with which operators read data. */
 export const operatorRead = {
   method: 'get',

@@ -1,8 +1,7 @@
 /** Reads the path parameters, query and body of a request, and validates them against the endpoint. */
-import type { TSchema } from '#typebox';
 import { ApiError, ERRORS, invalid } from '../../domain/errors.js';
 import { BODY_LIMIT } from '../contract/apis.js';
-import type { Endpoint } from '../contract/endpoint.js';
+import { type Endpoint, takesRequestId } from '../contract/endpoint.js';
 import { withRequestId } from '../spins/idempotencyKey.js';
 import { bodyText, check, checkContentEncoding, type JsonObject, parseObject } from './body.js';
 import type { Exchange } from './exchange.js';
@@ -69,13 +68,6 @@ function takePlayer(params: Record<string, string>, query: Record<string, number
   params.playerId = String(playerId);
   delete query.playerId;
 }
-
-/**
- * Returns whether the body of the endpoint has a requestId, so that clients may repeat the request. All such
- * endpoints apply the same checks to the id.
- */
-const takesRequestId = (body: TSchema): boolean =>
-  'requestId' in ((body as { properties?: object }).properties ?? {});
 
 /**
  * Decodes a percent-encoded path segment.

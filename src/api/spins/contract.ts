@@ -19,11 +19,17 @@ import { RAFFLE_SPIN, SLOT_HISTORY, SLOT_SPIN, STATEMENT_ENTRY, TOLD_BONUS } fro
 import { feedBounds, feedComplete, feedCursor, feedPaging } from '../contract/feedQuery.js';
 import { SPIN_CSV_EXAMPLE } from '../contract/spinCsv.js';
 
+/** Sentence about the binding time of a requestId (setting IDEMPOTENCY_TTL_S). */
+export const BINDING_TIME =
+  'A repetition gets the original response for `requestIdBindsSeconds` of `GET /version`, three days by default.';
+
 export const SpinBody = Type.Object({
   gameId: id('The `gameConfigId` of the game'),
   playerId: opaque("The partner's own identifier of the player"),
   wagerUsd: usd("The game's fixed wager, in USD"),
-  requestId: Type.Optional(opaque('Idempotency key, valid for at least 24 hours')),
+  requestId: Type.Optional(
+    opaque(`Idempotency key. ${BINDING_TIME} The id of a raffle ticket never expires.`),
+  ),
 });
 
 export const CelebrationTier = choice(

@@ -140,7 +140,10 @@ describe.each(SCOPES)('the OpenAPI document of the %s API', (scope) => {
     const document = documents[scope];
     expect(document.openapi).toMatch(/^3\.1\.\d+$/);
     expect(document.info).toMatchObject({ title: expect.any(String), version: API_VERSION });
-    expect(document.servers).toEqual([{ url: BASES[scope] }]);
+    expect(document.servers).toMatchObject([
+      { url: BASES[scope] },
+      { url: `https://{host}${BASES[scope]}`, variables: { host: { default: 'spindle.example.com' } } },
+    ]);
     for (const [, pointer] of JSON.stringify(document).matchAll(/"\$ref":"#([^"]*)"/g)) {
       expect(at(document, pointer!), pointer).toBeDefined();
     }
@@ -173,6 +176,34 @@ describe.each(SCOPES)('the OpenAPI document of the %s API', (scope) => {
         [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name),
       );
     }
+  });
+
+  test('declares the header Idempotency-Key exactly for the operations whose body has a requestId', () => {
+    const isDeclared = ({ parameters }: Operation): boolean =>
+      parameters.some(({ name, in: place }) => name === 'Idempotency-Key' && place === 'header');
+    const { schemas } = documents[scope].components as unknown as {
+      schemas: Record<string, { properties?: object }>;
+    };
+    const takesId = ({ requestBody }: Operation): boolean => {
+      const schema = requestBody?.content?.['application/json']?.schema as
+        | { $ref?: string; properties?: object }
+        | undefined;
+      const named = schema?.$ref === undefined ? schema : schemas[schema.$ref.split('/').at(-1)!];
+      return 'requestId' in (named?.properties ?? {});
+    };
+    const all = operationsOf(scope).map(({ operation }) => operation);
+    expect(all.filter(takesId).length).toBeGreaterThan(0);
+    expect(all.filter(isDeclared).map(({ operationId }) => operationId)).toEqual(
+      all.filter(takesId).map(({ operationId }) => operationId),
+    );
+  });
+
+  test('serves the same OpenAPI document for every Host header', async () => {
+    const path = `${BASES[scope]}/openapi.json`;
+    const headers = { Host: 'evil.example.com', 'X-Forwarded-Host': 'evil.example.com' };
+    const { text } = await client.request('GET', path, { headers });
+    expect(JSON.parse(text)).toEqual(documents[scope]);
+    expect(text).not.toContain('evil');
   });
 
   test('documents each error code under its own HTTP status, and KS-4101 also under 413 if there is a body', () => {
