@@ -110,14 +110,29 @@ test("gives a partner's last attempt to a host to a webhook that never failed, e
 });
 
 test('a webhook that used all attempts to its host leaves the next turn to a webhook that had none', async () => {
-  // One partner may use half of a minute's attempts, and half of its share at once: 30 attempts, and then one
-  // every two seconds.
-  const { move } = await neighbourhood({ webhookHostAttemptsMax: 120 });
+  // One partner may use half of a minute's attempts. Half of that is available at the start of the minute, and
+  // then one attempt every two seconds.
+  const { move, sql } = await neighbourhood({ webhookHostAttemptsMax: 120 });
   const [busy, quiet] = [await move(), await move()];
+  const now = async () => {
+    const [row] = await sql<{ second: number; begun: number; available: number }[]>`
+      SELECT second::float8, (SELECT coalesce(sum(attempts), 0) FROM webhook_hosts WHERE minute = this_minute)::int AS begun,
+        ceil(60 * (1 + second / 60) / 2)::int AS available
+      FROM (SELECT mod(extract(epoch FROM now()), 60) AS second, floor(extract(epoch FROM now()) / 60) AS this_minute) t`;
+    return row!;
+  };
+  // A new minute would make half of the attempts available again.
+  await until(async () => (await now()).second < 40, 'the minute is not about to end');
   await busy.happen(500);
-  await until(() => busy.received.length >= 30, 'it has had what there is at once');
-  const before = busy.received.length;
+  await until(async () => {
+    const { begun, available } = await now();
+    return begun >= available;
+  }, 'it has had what there is at once');
+  const { begun: before, second: from } = await now();
   await quiet.happen(1);
   await until(() => quiet.received.length === 1, 'the quiet one gets its delivery');
-  expect(busy.received.length - before).toBeLessThanOrEqual(8);
+  const { begun: after, second: to } = await now();
+  // The busy webhook gets no more than becomes available meanwhile.
+  expect(to).toBeGreaterThan(from);
+  expect(after - before).toBeLessThanOrEqual(2 + (to - from) / 2);
 });
