@@ -4,7 +4,20 @@
  */
 import { mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
-import { brotliCompressSync, gzipSync } from 'node:zlib';
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
+
+/**
+ * Size from which brotli's best quality is not used, in characters. It takes 1.9 s for the 1.7 MB of the
+ * verifier, and makes it a tenth smaller.
+ */
+const LARGE = 500_000;
+
+const brotli = (content: string): Uint8Array =>
+  brotliCompressSync(content, {
+    params: {
+      [constants.BROTLI_PARAM_QUALITY]: content.length < LARGE ? constants.BROTLI_MAX_QUALITY : 9,
+    },
+  });
 
 /**
  * Replaces the files of a folder one by one.
@@ -16,7 +29,7 @@ export function writePages(folder: string, files: ReadonlyMap<string, string | U
   for (const [name, content] of files) {
     made.set(name, content);
     if (typeof content !== 'string') continue;
-    made.set(`${name}.br`, brotliCompressSync(content));
+    made.set(`${name}.br`, brotli(content));
     made.set(`${name}.gz`, gzipSync(content, { level: 9 }));
   }
   // Each new file replaces the old file by a rename, in a single step.
