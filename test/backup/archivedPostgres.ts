@@ -71,6 +71,7 @@ export class ArchivedPostgres {
     await chmod(file, 0o644);
     await server.start();
     await server.#query('CREATE DATABASE spindle');
+    await server.#query('CREATE ROLE spindle_backup LOGIN REPLICATION');
     return server;
   }
 
@@ -172,6 +173,7 @@ export class ArchivedPostgres {
           LC_ALL: 'C',
           PGDATA: this.#data,
           DATABASE_URL: this.url,
+          BACKUP_URL: `postgres://spindle_backup@127.0.0.1:${this.#port}/`,
         },
         ...user,
       });

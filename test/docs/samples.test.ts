@@ -84,7 +84,7 @@ const NOT_RUN: readonly (readonly [page: string, language: string, count: number
   [
     'docs/operators.md',
     'sh',
-    7,
+    8,
     'starts the service of this folder; test/cli makes a partner and plays a raffle and rounds',
   ],
   ['docs/par-sheets.md', 'sh', 1, CURL],
