@@ -4,6 +4,7 @@ import { Form } from '../form.js';
 import { count, percent, usd } from '../format.js';
 import { useLoad } from '../load.js';
 import { PartnerFilter, PartnerLink, usePartnerColumn, usePartnerWanted, useTitle } from '../names.js';
+import { decimal, type TierReturn, tierReturns } from '../parSheet.js';
 import { linkTo, type Place } from '../router.js';
 import { useMayChange } from '../session.js';
 import { Table } from '../table.js';
@@ -77,44 +78,62 @@ export function ParSheetDetail({ place }: { readonly place: Place }) {
   );
 }
 
-const Sheet = ({ sheet }: Schemas['OperatorParSheetDetail']) => (
-  <>
-    <Panel title="Tiers">
-      <Table
-        caption="Tiers"
-        rows={sheet.tiers}
-        keyOf={({ tierId }) => tierId}
-        empty="None."
-        columns={[
-          { heading: 'Tier', cell: ({ tierId }) => tierId, isNumber: true },
-          { heading: 'Name', cell: ({ name }) => name },
-          { heading: 'Probability', cell: ({ probability }) => probability, isNumber: true },
-          { heading: 'Pays', cell: ({ payMultiplier }) => `${payMultiplier} ×`, isNumber: true },
-          {
-            heading: 'Part of the return',
-            cell: ({ probability, payMultiplier }) => percent(probability * payMultiplier, 3),
-            isNumber: true,
-          },
-        ]}
-      />
-    </Panel>
-    <Panel title="Combinations">
-      <Table
-        caption="Combinations"
-        rows={sheet.combinations}
-        keyOf={(combination) => sheet.combinations.indexOf(combination)}
-        empty="None."
-        file="combinations"
-        columns={[
-          { heading: 'Symbols', cell: ({ comboString }) => comboString },
-          { heading: 'Tier', cell: ({ tierId }) => tierId, isNumber: true },
-          { heading: 'Pays', cell: ({ payMultiplier }) => `${payMultiplier} ×`, isNumber: true },
-          { heading: 'Probability', cell: ({ comboProbability }) => comboProbability, isNumber: true },
-        ]}
-      />
-    </Panel>
-  </>
-);
+/** Formats what a tier pays: one multiplier, or the range of the multipliers of its combinations. */
+const paysText = ({ lowest, highest }: TierReturn): string =>
+  lowest === highest ? `${decimal(lowest)} ×` : `${decimal(lowest)} to ${decimal(highest)} ×`;
+
+function Sheet({ sheet }: Schemas['OperatorParSheetDetail']) {
+  const returns = tierReturns(sheet);
+  // Without combinations a tier pays nothing, and its nominal multiplier has no effect.
+  const returnOf = (tierId: number): TierReturn => returns.get(tierId) ?? { part: 0, lowest: 0, highest: 0 };
+  return (
+    <>
+      <Panel title="Tiers">
+        <Table
+          caption="Tiers"
+          rows={sheet.tiers}
+          keyOf={({ tierId }) => tierId}
+          empty="None."
+          columns={[
+            { heading: 'Tier', cell: ({ tierId }) => tierId, isNumber: true },
+            { heading: 'Name', cell: ({ name }) => name },
+            { heading: 'Probability', cell: ({ probability }) => decimal(probability), isNumber: true },
+            {
+              heading: 'Pays',
+              cell: ({ tierId }) => paysText(returnOf(tierId)),
+              value: ({ tierId }) => returnOf(tierId).highest,
+              isNumber: true,
+            },
+            {
+              heading: 'Part of the return',
+              cell: ({ tierId }) => percent(returnOf(tierId).part, 3),
+              isNumber: true,
+            },
+          ]}
+        />
+      </Panel>
+      <Panel title="Combinations">
+        <Table
+          caption="Combinations"
+          rows={sheet.combinations}
+          keyOf={(combination) => sheet.combinations.indexOf(combination)}
+          empty="None."
+          file="combinations"
+          columns={[
+            { heading: 'Symbols', cell: ({ comboString }) => comboString },
+            { heading: 'Tier', cell: ({ tierId }) => tierId, isNumber: true },
+            { heading: 'Pays', cell: ({ payMultiplier }) => `${decimal(payMultiplier)} ×`, isNumber: true },
+            {
+              heading: 'Probability',
+              cell: ({ comboProbability }) => decimal(comboProbability),
+              isNumber: true,
+            },
+          ]}
+        />
+      </Panel>
+    </>
+  );
+}
 
 function Retire(props: Schemas['OperatorParSheetDetail'] & { readonly onChanged: () => void }) {
   const { parSheetId, gameTitle, status, onChanged } = props;
