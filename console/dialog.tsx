@@ -1,6 +1,7 @@
 /** Confirmation dialogs, which name the object and the consequence of an action. */
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { useLeave } from './router.js';
 
 export interface Question {
   /** Question with the name of the object, such as `Suspend Classic Three?` */
@@ -26,37 +27,60 @@ export interface Consent {
 
 interface Asked extends Question {
   readonly onAnswer: (consent: Consent | undefined) => void;
+  /** Aborted when the page that asks is left. The dialog closes then, as if the operator had canceled. */
+  readonly left: AbortSignal;
 }
 
 const host: { show: (asked: Asked) => void } = { show: ({ onAnswer }) => onAnswer(undefined) };
 
-/** Asks a question. Resolves with undefined if the operator cancels. */
-const ask = (question: Question): Promise<Consent | undefined> =>
-  new Promise((onAnswer) => host.show({ ...question, onAnswer }));
+/** Asks a question. Resolves with undefined if the operator cancels or leaves the page. */
+const ask = (question: Question, left: AbortSignal): Promise<Consent | undefined> =>
+  new Promise((onAnswer) => {
+    if (left.aborted) onAnswer(undefined);
+    else host.show({ ...question, onAnswer, left });
+  });
 
 /**
  * Asks several questions one after the other. Returns the reason that the operator entered, or undefined if
- * the operator canceled a question.
+ * the operator canceled a question or left the page.
  */
-export async function askAll(questions: readonly Question[]): Promise<Consent | undefined> {
+async function askAll(questions: readonly Question[], left: AbortSignal): Promise<Consent | undefined> {
   let reason = '';
   for (const question of questions) {
-    const consent = await ask(question);
+    const consent = await ask(question, left);
     if (consent === undefined) return undefined;
     reason ||= consent.reason;
   }
   return { reason };
 }
 
+/**
+ * Returns a function that asks questions for this component. The dialogs are rendered outside of the page, so
+ * they would outlive it: the questions are withdrawn when the address changes or the component is removed.
+ */
+export function useQuestions(): (questions: readonly Question[]) => Promise<Consent | undefined> {
+  const asking = useRef<AbortController | undefined>(undefined);
+  useLeave(() => asking.current?.abort());
+  return (questions) => {
+    asking.current = new AbortController();
+    return askAll(questions, asking.current.signal);
+  };
+}
+
 /** Shows the current question. A page contains exactly one DialogHost. */
 export function DialogHost() {
   const [asked, setAsked] = useState<Asked | undefined>();
   useEffect(() => {
-    host.show = (next) =>
+    host.show = (next) => {
+      next.left.addEventListener('abort', () => {
+        setAsked((shown) => (shown === next ? undefined : shown));
+        next.onAnswer(undefined);
+      });
       setAsked((before) => {
         before?.onAnswer(undefined);
         return next;
       });
+    };
   }, []);
   if (asked === undefined) return null;
   const answer = (consent: Consent | undefined): void => {

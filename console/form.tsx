@@ -1,7 +1,7 @@
 /** Forms: labeled inputs, confirmation questions, and the result of the submitted action. */
 import type { ComponentChildren, FunctionComponent } from 'preact';
 import { useRef, useState } from 'preact/hooks';
-import { askAll, type Question } from './dialog.js';
+import { type Question, useQuestions } from './dialog.js';
 import { go } from './router.js';
 import { Fault } from './ui.js';
 
@@ -116,6 +116,7 @@ export function Form(props: FormProps) {
   const { label, button, act, children, isInline, isDangerous, confirm, keepsValues } = props;
   const [state, setState] = useState<{ busy?: boolean; done?: ComponentChildren; error?: unknown }>({});
   const isBusy = useRef(false);
+  const ask = useQuestions();
   const submit = async (event: SubmitEvent): Promise<void> => {
     event.preventDefault();
     const form = event.currentTarget as HTMLFormElement;
@@ -126,7 +127,7 @@ export function Form(props: FormProps) {
       const values = Object.fromEntries(entries) as Values;
       const questions =
         typeof confirm === 'function' ? confirm(values) : confirm === undefined ? [] : [confirm];
-      const consent = await askAll(questions);
+      const consent = await ask(questions);
       if (consent === undefined) return;
       setState({ busy: true });
       const done = await act(consent.reason === '' ? values : { ...values, reason: consent.reason }, form);

@@ -1,5 +1,5 @@
 /** The current place in the console: the fragment of the address, such as `#/partners/2?page=3`. */
-import { useEffect, useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 
 export interface Place {
   /** Decoded parts of the path. */
@@ -34,6 +34,20 @@ export function usePlace(): Place {
     return () => window.removeEventListener('hashchange', read);
   }, []);
   return useMemo(() => placeOf(hash), [hash]);
+}
+
+/** Calls a function when the address changes, and when the component is removed from the page. */
+export function useLeave(onLeave: () => void): void {
+  const latest = useRef(onLeave);
+  latest.current = onLeave;
+  useEffect(() => {
+    const leave = (): void => latest.current();
+    window.addEventListener('hashchange', leave);
+    return () => {
+      window.removeEventListener('hashchange', leave);
+      leave();
+    };
+  }, []);
 }
 
 /** Returns the address of a place. Empty members of the query are left out. */

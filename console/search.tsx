@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { api, bodyOf, type Schemas } from './api.js';
 import { usePartnerNames } from './names.js';
-import { linkTo } from './router.js';
+import { linkTo, useLeave } from './router.js';
 import { Fault } from './ui.js';
 
 /** Delay after the last keystroke before a search starts, in ms. */
@@ -77,6 +77,7 @@ function Palette({ onClose }: { readonly onClose: () => void }) {
   const { nameOf } = usePartnerNames();
   const [text, setText] = useState('');
   const [found, setFound] = useState<{ of: string; hits?: readonly Hit[]; error?: unknown }>();
+  useLeave(onClose);
   useEffect(() => {
     const element = dialog.current!;
     element.showModal();

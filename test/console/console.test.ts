@@ -207,6 +207,39 @@ describe.skipIf(browser === undefined)("the operators' console", { timeout: 4 * 
     expect(statement.body.entries.filter(({ kind }) => kind === 'adjustment')).toHaveLength(1);
   });
 
+  test('an open dialog closes when its page is left, and its action is not performed', async () => {
+    const adjustments = async (): Promise<number> => {
+      const path = `/partners/${partnerId}/players/alice/statement`;
+      const statement = await service.operator<{ entries: { kind: string }[] }>('GET', path);
+      return statement.body.entries.filter(({ kind }) => kind === 'adjustment').length;
+    };
+    const leaveTo = async (path: string, heading: string): Promise<void> => {
+      await page.evaluate(`location.hash = '#/${path}'`);
+      await page.getByRole('heading', { level: 1, name: heading }).waitFor();
+      await dialog().waitFor({ state: 'detached' });
+    };
+    const bob = await service.spin(key, { gameId, playerId: 'bob', wagerUsd: 0.25 });
+    expect(bob.status).toBe(200);
+    const before = await adjustments();
+    for (const amount of ['12', '-1200']) {
+      await go(`players/${partnerId}/alice`, 'Player alice');
+      await form('Adjustment').getByLabel('Amount in USD').fill(amount);
+      await form('Adjustment').getByLabel('Reason').fill('for another player');
+      await form('Adjustment').getByRole('button').click();
+      await dialog().getByRole('button', { name: 'Cancel' }).waitFor();
+      await leaveTo(`players/${partnerId}/bob`, 'Player bob');
+    }
+    await go(`games/${gameId}`, GAME);
+    await page.getByRole('button', { name: 'Suspend the game' }).click();
+    await dialog().getByRole('button', { name: 'Suspend', exact: true }).waitFor();
+    await leaveTo('cells', 'Cells');
+    await page.keyboard.press('Control+k');
+    await dialog().getByRole('searchbox').waitFor();
+    await leaveTo('games', 'Games');
+    expect(await adjustments()).toBe(before);
+    expect((await service.operator('GET', `/games/${gameId}`)).body.status).toBe('ACTIVE');
+  });
+
   test('the console finds a partner and a spin with Ctrl+K', async () => {
     await go('cells', 'Cells');
     await page.keyboard.press('Control+k');
