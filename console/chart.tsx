@@ -14,6 +14,8 @@ export interface Series {
 }
 
 interface ChartProps {
+  /** Heading above the chart. */
+  readonly title: string;
   /** A sentence that describes the content of the chart. */
   readonly label: string;
   /** Positions on the x axis: seconds since the epoch or, if `isTime` is false, any increasing numbers. */
@@ -105,5 +107,12 @@ export function Chart(props: ChartProps) {
       plot.destroy();
     };
   });
-  return <div class="chart" ref={box} role="img" aria-label={props.label} />;
+  return (
+    <figure>
+      <figcaption>
+        <h3>{props.title}</h3>
+      </figcaption>
+      <div class="chart" ref={box} role="img" aria-label={props.label} />
+    </figure>
+  );
 }

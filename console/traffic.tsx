@@ -50,15 +50,14 @@ export function TrafficChart({ partnerId }: { readonly partnerId?: number }) {
           if (all === 0) return <p class="empty">No plays in these days.</p>;
           return (
             <Chart
+              title={`Plays by ${unit}, ${days} days`}
               label={`Plays by ${unit} over ${days} days: ${count(all)} in total, ${count(Math.max(...spins))} in the busiest ${unit}.`}
               places={points.map(({ at }) => at)}
               isTime
               series={[
                 {
                   label:
-                    byHour === true
-                      ? 'Plays by hour; the last hour is incomplete'
-                      : 'Plays by day; today is incomplete',
+                    byHour === true ? 'Plays; the last hour is incomplete' : 'Plays; today is incomplete',
                   values: spins,
                   kind: 'line',
                 },

@@ -91,40 +91,24 @@ export function Pager({
 
 export const pageOf = ({ query }: Place): number => Math.max(1, Number(query.get('page') ?? 1) || 1);
 
+/** The tone of each state. A state that is not listed is neutral. */
+const TONES: Readonly<Record<string, string>> = Object.fromEntries(
+  (
+    [
+      ['good', 'ACTIVE active ok delivered ACKNOWLEDGED ready WITHIN proven ON PAID'],
+      ['done', 'SETTLED CLOSED finished EXHAUSTED GENERATED RETIRED ARCHIVED'],
+      ['live', 'OPEN DEALING SEALED copying switched pending PENDING'],
+      ['void', 'VOIDED'],
+      ['warn', 'SUSPENDED draining failing REVIEW WARNING DISABLED deprecated SKIPPED_BUDGET expired'],
+      ['bad', 'BLOCKED revoked failed DISPUTED inactive halted ALERT CRITICAL OFF differs dry sunset'],
+    ] as const
+  ).flatMap(([tone, states]) => states.split(' ').map((state) => [state, tone])),
+);
+
 /** Shows the state of an object in words, with a color that repeats its meaning. */
-export function Status({ of }: { readonly of: string }) {
-  const GOOD = [
-    'ACTIVE',
-    'active',
-    'ok',
-    'delivered',
-    'ACKNOWLEDGED',
-    'ready',
-    'finished',
-    'WITHIN',
-    'CLOSED',
-    'proven',
-    'ON',
-    'PAID',
-  ];
-  const BAD = [
-    'SUSPENDED',
-    'revoked',
-    'expired',
-    'failed',
-    'DISPUTED',
-    'BLOCKED',
-    'failing',
-    'inactive',
-    'halted',
-    'ALERT',
-    'REVIEW',
-    'CRITICAL',
-    'OFF',
-    'differs',
-  ];
-  return <span class={`status ${GOOD.includes(of) ? 'good' : BAD.includes(of) ? 'bad' : ''}`}>{of}</span>;
-}
+export const Status = ({ of }: { readonly of: string }) => (
+  <span class={`status ${TONES[of] ?? ''}`}>{of}</span>
+);
 
 export const Panel = ({
   title,

@@ -1,5 +1,6 @@
 /** Page of the audit log: who changed what, with the state before and after the change. */
 import { api, bodyOf, type Schemas } from '../api.js';
+import { type AuditRow, auditRows } from '../auditRows.js';
 import { Field, Form } from '../form.js';
 import { NONE, time } from '../format.js';
 import { useLoad } from '../load.js';
@@ -41,18 +42,22 @@ export function AuditLog({ place }: { readonly place: Place }) {
           <>
             <Table
               caption="Changes, newest first"
-              rows={entries}
+              rows={auditRows(entries)}
               isPage={total > limit}
-              keyOf={({ auditId }) => auditId}
-              empty="No change matches these filters."
+              keyOf={({ entry }) => entry.auditId}
+              empty="No change matches these filters. Empty the fields above to see all changes."
               columns={[
-                { heading: 'Number', cell: ({ auditId }) => auditId, isNumber: true },
-                { heading: 'Time (UTC)', cell: ({ at }) => time(at) },
-                { heading: 'Who', cell: ({ actor }) => actor },
-                { heading: 'Action', cell: ({ action }) => action },
-                { heading: 'Subject', cell: ({ subject }) => subject },
-                { heading: 'Reason', cell: ({ after }) => reasonIn(after) },
-                { heading: 'Change', cell: (entry) => <Change {...entry} /> },
+                { heading: 'Number', cell: ({ entry }) => entry.auditId, isNumber: true },
+                { heading: 'Time (UTC)', cell: ({ entry }) => time(entry.at) },
+                { heading: 'Who', cell: ({ entry }) => entry.actor },
+                { heading: 'Action', cell: (row) => <Action {...row} />, value: ({ entry }) => entry.action },
+                {
+                  heading: 'Subject',
+                  cell: (row) => <Subjects {...row} />,
+                  value: ({ subjects }) => subjects.join(', '),
+                },
+                { heading: 'Reason', cell: ({ entry }) => reasonIn(entry.after) },
+                { heading: 'Change', cell: ({ entry }) => <Change {...entry} /> },
               ]}
             />
             <Pager place={place} page={page} limit={limit} total={total} />
@@ -60,6 +65,29 @@ export function AuditLog({ place }: { readonly place: Place }) {
         )}
       </Load>
     </>
+  );
+}
+
+const Action = ({ entry, counted }: AuditRow) => (
+  <div>
+    {entry.action}
+    {counted === undefined ? null : <small>{counted}</small>}
+  </div>
+);
+
+function Subjects({ subjects }: AuditRow) {
+  if (subjects.length === 1) return <span class="address">{subjects[0]}</span>;
+  return (
+    <details>
+      <summary>{subjects.length} subjects</summary>
+      <ul>
+        {subjects.map((subject) => (
+          <li key={subject} class="address">
+            {subject}
+          </li>
+        ))}
+      </ul>
+    </details>
   );
 }
 

@@ -107,22 +107,20 @@ function BandChart({ window, expected, records }: BandProps) {
       Math.max(0, expected.rtp + (deviations * expected.sigma) / Math.sqrt(spins));
   const returnOf = ({ paidOutUsd, wageredUsd }: Record): number => paidOutUsd / wageredUsd;
   return (
-    <figure>
-      <figcaption>{WINDOW_NAMES[window]}</figcaption>
-      <Chart
-        label={`Return by day, ${WINDOW_NAMES[window].toLowerCase()}: ${percent(returnOf(newest))} on ${newest.day}; expected ${percent(expected.rtp)}, with the 95 % band from ${percent(edge(-Q95)(newest))} to ${percent(edge(Q95)(newest))} and the 99 % band from ${percent(edge(-Q99)(newest))} to ${percent(edge(Q99)(newest))}.`}
-        places={judged.map(({ day }) => startOf(day))}
-        isTime
-        series={[
-          { label: '99 of 100, from', values: judged.map(edge(-Q99)), kind: 'edge' },
-          { label: '99 of 100, to', values: judged.map(edge(Q99)), kind: 'edge' },
-          { label: '95 of 100, from', values: judged.map(edge(-Q95)), kind: 'edge' },
-          { label: '95 of 100, to', values: judged.map(edge(Q95)), kind: 'edge' },
-          { label: 'Expected', values: judged.map(() => expected.rtp), kind: 'soft' },
-          { label: 'Return', values: judged.map(returnOf), kind: 'line' },
-        ]}
-        format={(value) => percent(value)}
-      />
-    </figure>
+    <Chart
+      title={`Return by day, ${WINDOW_NAMES[window].toLowerCase()}`}
+      label={`Return by day, ${WINDOW_NAMES[window].toLowerCase()}: ${percent(returnOf(newest))} on ${newest.day}; expected ${percent(expected.rtp)}, with the 95 % band from ${percent(edge(-Q95)(newest))} to ${percent(edge(Q95)(newest))} and the 99 % band from ${percent(edge(-Q99)(newest))} to ${percent(edge(Q99)(newest))}.`}
+      places={judged.map(({ day }) => startOf(day))}
+      isTime
+      series={[
+        { label: '99 of 100, from', values: judged.map(edge(-Q99)), kind: 'edge' },
+        { label: '99 of 100, to', values: judged.map(edge(Q99)), kind: 'edge' },
+        { label: '95 of 100, from', values: judged.map(edge(-Q95)), kind: 'edge' },
+        { label: '95 of 100, to', values: judged.map(edge(Q95)), kind: 'edge' },
+        { label: 'Expected', values: judged.map(() => expected.rtp), kind: 'soft' },
+        { label: 'Return', values: judged.map(returnOf), kind: 'line' },
+      ]}
+      format={(value) => percent(value)}
+    />
   );
 }

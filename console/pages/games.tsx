@@ -21,6 +21,10 @@ import { BlocksPanel } from './publicLog.js';
 
 type Game = Schemas['OperatorGame'];
 
+/** Returns the state of a game. A voided raffle is closed, for the reason that it was voided. */
+export const stateOf = ({ status, statusReason }: Game): string =>
+  status === 'CLOSED' && statusReason === 'VOIDED' ? 'VOIDED' : status;
+
 const EVERY_MS = 5000;
 /** Number of standard errors that contain 99 % of the returns after many spins. */
 const BAND = 2.576;
@@ -83,7 +87,7 @@ export function Games({ place }: { readonly place: Place }) {
                 GAME_COLUMN,
                 partnerColumn,
                 { heading: 'Kind', cell: ({ gameType }) => gameType },
-                { heading: 'Status', cell: ({ status }) => <Status of={status} /> },
+                { heading: 'Status', cell: (game) => <Status of={stateOf(game)} /> },
                 { heading: 'Spins', cell: ({ totals }) => count(totals.spins), isNumber: true },
                 { heading: 'Return', cell: ({ totals }) => percent(totals.actualRtp), isNumber: true },
                 { heading: 'Expected', cell: bandText, isNumber: true },
@@ -136,7 +140,7 @@ const GameFacts = ({ game }: { readonly game: Game }) => (
       ['System name', <code key="name">{game.configName}</code>],
       ['Partner', <PartnerLink key="partner" id={game.partnerId} />],
       ['Kind', game.gameType],
-      ['Status', <Status key="status" of={game.status} />],
+      ['Status', <Status key="status" of={stateOf(game)} />],
       ...(game.statusReason == null ? [] : ([['Reason', game.statusReason]] as const)),
       ['Wager', usd(game.minWagerUsd)],
       ['Spins', count(game.totals.spins)],
@@ -312,6 +316,7 @@ function ReturnChart({ game, ends }: { readonly game: Game; readonly ends: reado
   const high = places.map(edge(1));
   return (
     <Chart
+      title="Return by number of spins"
       label={`Return by spins, ${percent(last.actual)} after ${count(last.spins)} spins${game.expected === null ? '' : `; the 99 % band is ${percent(low.at(-1))} to ${percent(high.at(-1))}`}.`}
       places={places}
       isTime={false}
@@ -345,6 +350,7 @@ function TicketsLeft({ game, ends }: { readonly game: Game; readonly ends: reado
   const places = [startOf(ends[0]!), ...ends.map(endOf)];
   return (
     <Chart
+      title="Tickets left"
       label={`Tickets left by time: ${count(ticketsRemaining)} of ${count(poolSize)} now.`}
       places={places}
       isTime
@@ -372,6 +378,7 @@ function Return({ game, days }: { readonly game: Game; readonly days: readonly S
       ) : (
         <TicketsLeft game={game} ends={points} />
       )}
+      <h3>Days</h3>
       <Table
         caption="Days, newest first"
         rows={[...points].reverse()}

@@ -123,6 +123,7 @@ function Traffic({ now }: { readonly now: Overview }) {
   if (samples.length < 3) return <p class="empty">Waiting for data.</p>;
   return (
     <Chart
+      title="Spins a second"
       label={`Spins a second over the last minutes; now ${rate(rates.at(-1) ?? undefined)}. ${now.today.spins} spins today.`}
       places={samples.map(secondsOf)}
       isTime

@@ -10,6 +10,7 @@ import { Table } from '../table.js';
 import { TrafficChart } from '../traffic.js';
 import { Copied, DangerZone, Facts, KeyPrefix, Load, Panel, Secret, Status } from '../ui.js';
 import { PartnerSwitch } from './dealing.js';
+import { stateOf } from './games.js';
 import { Move, Moves } from './moves.js';
 
 type Partner = Schemas['PartnerResponse'];
@@ -323,7 +324,7 @@ const PartnerGames = ({ games }: { readonly games: readonly Schemas['OperatorGam
     columns={[
       GAME_COLUMN,
       { heading: 'Kind', cell: ({ gameType }) => gameType },
-      { heading: 'Status', cell: ({ status }) => <Status of={status} /> },
+      { heading: 'Status', cell: (game) => <Status of={stateOf(game)} /> },
       { heading: 'Spins', cell: ({ totals }) => count(totals.spins), isNumber: true },
       { heading: 'Return', cell: ({ totals }) => percent(totals.actualRtp), isNumber: true },
     ]}

@@ -14,6 +14,7 @@ import type { Place } from '../router.js';
 import { useMayChange } from '../session.js';
 import { Table } from '../table.js';
 import { Facts, Load, Panel, Status } from '../ui.js';
+import { stateOf } from './games.js';
 
 const EVERY_MS = 5000;
 
@@ -39,7 +40,7 @@ export function Raffles({ place }: { readonly place: Place }) {
             columns={[
               { ...GAME_COLUMN, heading: 'Raffle' },
               partnerColumn,
-              { heading: 'Status', cell: ({ status }) => <Status of={status} /> },
+              { heading: 'Status', cell: (game) => <Status of={stateOf(game)} /> },
               { heading: 'Ticket', cell: ({ minWagerUsd }) => usd(minWagerUsd), isNumber: true },
               { heading: 'Tickets', cell: ({ poolSize }) => count(poolSize), isNumber: true },
               { heading: 'Left', cell: ({ ticketsRemaining }) => count(ticketsRemaining), isNumber: true },

@@ -280,7 +280,10 @@ describe.skipIf(browser === undefined)("the operators' console", { timeout: 4 * 
     await dialog().getByLabel('Reason').fill('the table was wrong');
     await dialog().getByLabel(`Type ${round.playerId} to confirm`).fill(round.playerId);
     await dialog().getByRole('button', { name: 'Void it' }).click();
-    await page.getByRole('definition').getByText('VOIDED').waitFor();
+    const state = page.getByRole('definition').getByText('VOIDED');
+    expect(await state.getAttribute('class')).toBe('status void');
+    await go('audit?action=round.void', 'Audit log');
+    await page.getByRole('cell', { name: 'round.void 1 round' }).waitFor();
     const log = await service.operator<{ entries: { after: { reason?: string } }[] }>(
       'GET',
       '/audit-log?action=round.void',
