@@ -1,7 +1,7 @@
 /** Schemas and operation of the overview for operators: traffic, errors and open tasks. */
 import { type Static, Type } from '#typebox';
 import { ERRORS } from '../../domain/errors.js';
-import { nullable, timestamp } from '../../domain/schema.js';
+import { choice, nullable, timestamp } from '../../domain/schema.js';
 import { endpoint } from '../contract/endpoint.js';
 import { LISTED_WEBHOOK, TRAFFIC } from '../contract/examples.js';
 import { DealingState } from '../dealing/contract.js';
@@ -58,6 +58,17 @@ export const TrafficToday = Type.Object(
   { description: 'Totals of the current UTC day in the ledger' },
 );
 
+export const TrafficYesterday = Type.Object(
+  {
+    ...trafficMembers,
+    until: choice(
+      ['SAME_TIME', 'END_OF_DAY'],
+      '`SAME_TIME`: the totals end at the present time of day, and contain a proportionate share of the hour in which they end; `END_OF_DAY`: the totals are those of the whole day, because its hours are not stored',
+    ),
+  },
+  { description: 'Totals of the previous UTC day in the ledger, to compare today with' },
+);
+
 export const Attention = Type.Object(
   {
     failedDeliveries: Type.Integer({ description: 'Number of failed deliveries, counted up to 10,000' }),
@@ -97,6 +108,7 @@ export const FailingWebhook = Type.Object({
 export const Overview = Type.Object({
   at: timestamp(),
   today: TrafficToday,
+  yesterday: TrafficYesterday,
   busiest: Type.Array(PartnerTraffic, { description: 'The ten partners with the most spins today' }),
   attention: Attention,
   failingWebhooks: Type.Array(FailingWebhook, {
@@ -121,10 +133,11 @@ export const getOverview = endpoint(
   },
   {
     description:
-      'Returns the totals of today in the ledger, and the counters of the front end that answers the request. To compute rates, subtract the counters of two responses.',
+      'Returns the totals of today and of yesterday in the ledger, and the counters of the front end that answers the request. To compute rates, subtract the counters of two responses.',
     response: {
       at: '2026-11-22T07:45:00.000Z',
       today: { ...TRAFFIC, partners: 1 },
+      yesterday: { spins: 46_120, wageredUsd: 11_530, paidOutUsd: 10_702.75, until: 'SAME_TIME' },
       busiest: [{ partnerId: 2, slug: 'acme', ...TRAFFIC }],
       attention: {
         failedDeliveries: 3,

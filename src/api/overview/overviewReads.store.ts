@@ -7,7 +7,7 @@ import { safe } from '../../postgres/statements.js';
 import { missingWitnesses } from '../../publicLog/log/witnesses.store.js';
 import { type FailingWebhook, failingWebhooks } from '../../webhooks/webhooks.store.js';
 import type { Traffic } from '../traffic/traffic.store.js';
-import type { Attention as AttentionSchema } from './contract.js';
+import type { Attention as AttentionSchema, TrafficYesterday } from './contract.js';
 
 /** Number of partners that get a line of their own in the traffic of a day. */
 const BUSIEST = 10;
@@ -21,6 +21,9 @@ export interface DayTraffic {
   /** The partners with the most spins, busiest first. */
   readonly busiest: readonly (Traffic & { readonly partnerId: number; readonly slug: string })[];
 }
+
+/** Traffic of the previous day, and where it ends. */
+export type Yesterday = Traffic & Pick<Static<typeof TrafficYesterday>, 'until'>;
 
 /** Numbers of items that need an operator's attention. */
 type Attention = Readonly<Omit<Static<typeof AttentionSchema>, 'dryGames'>>;
@@ -68,6 +71,41 @@ export class OverviewReads {
         wageredMicros: row.wagered,
         paidMicros: row.paid,
       })),
+    };
+  }
+
+  /**
+   * Returns the committed traffic of the previous UTC day up to the present time of day, with a share of the
+   * hour in which it ends. If the stored hours are not those of the whole day, returns the whole day.
+   */
+  async trafficYesterday(): Promise<Yesterday> {
+    const [row] = await this.#sql<(Record<'spins' | 'wagered' | 'paid', bigint> & { is_hourly: boolean })[]>`
+      WITH whole AS (
+        SELECT coalesce(sum(spins), 0) AS spins, coalesce(sum(wagered_micros), 0) AS wagered,
+          coalesce(sum(paid_micros), 0) AS paid
+        FROM game_days WHERE day = (now() AT TIME ZONE 'UTC')::date - 1
+      ), hours AS (
+        SELECT spins, wagered_micros, paid_micros,
+          greatest(0, least(1, extract(epoch FROM now() - interval '24 hours' - hour) / 3600)) AS share
+        FROM traffic_hours
+        WHERE is_known AND hour >= date_trunc('day', now(), 'UTC') - interval '24 hours'
+          AND hour < date_trunc('day', now(), 'UTC')
+      ), part AS (
+        SELECT coalesce(sum(spins), 0) AS counted, coalesce(sum(floor(spins * share)), 0) AS spins,
+          coalesce(sum(floor(wagered_micros * share)), 0) AS wagered,
+          coalesce(sum(floor(paid_micros * share)), 0) AS paid
+        FROM hours
+      )
+      SELECT counted = whole.spins AS is_hourly,
+        CASE WHEN counted = whole.spins THEN part.spins ELSE whole.spins END AS spins,
+        CASE WHEN counted = whole.spins THEN part.wagered ELSE whole.wagered END AS wagered,
+        CASE WHEN counted = whole.spins THEN part.paid ELSE whole.paid END AS paid
+      FROM whole, part`;
+    return {
+      spins: row!.spins,
+      wageredMicros: row!.wagered,
+      paidMicros: row!.paid,
+      until: row!.is_hourly ? 'SAME_TIME' : 'END_OF_DAY',
     };
   }
 

@@ -20,8 +20,9 @@ async function dryGames({ store, cells }: Pick<Services, 'store' | 'cells'>): Pr
 
 const getOverview = ({ store, process, cells }: Services): Route =>
   route(contract.getOverview, async () => {
-    const [traffic, { attention, failingWebhooks }, dry, counted] = await Promise.all([
+    const [traffic, yesterday, { attention, failingWebhooks }, dry, counted] = await Promise.all([
       store.overviewReads.trafficToday(),
+      store.overviewReads.trafficYesterday(),
       store.overviewReads.attention(),
       dryGames({ store, cells }),
       process.figures(),
@@ -29,6 +30,7 @@ const getOverview = ({ store, process, cells }: Services): Route =>
     return {
       at: new Date(),
       today: { ...trafficOf(traffic.all), partners: traffic.all.partners },
+      yesterday: { ...trafficOf(yesterday), until: yesterday.until },
       busiest: traffic.busiest.map((each) => ({
         partnerId: each.partnerId,
         slug: each.slug,

@@ -29,11 +29,13 @@ export function addOverviewCommands(commands: OperatorCommands): void {
 }
 
 async function overview({ client, print }: Call): Promise<void> {
-  print(await bodyOf(client.GET('/overview')), ({ at, today, attention, busiest, failingWebhooks }) =>
-    [
-      keyValues({ at, today, attention }),
-      ...(failingWebhooks.length === 0 ? [] : [table(FAILING, failingWebhooks)]),
-      table(BUSIEST, busiest),
-    ].join('\n'),
+  print(
+    await bodyOf(client.GET('/overview')),
+    ({ at, today, yesterday, attention, busiest, failingWebhooks }) =>
+      [
+        keyValues({ at, today, yesterday, attention }),
+        ...(failingWebhooks.length === 0 ? [] : [table(FAILING, failingWebhooks)]),
+        table(BUSIEST, busiest),
+      ].join('\n'),
   );
 }

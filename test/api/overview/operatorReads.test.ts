@@ -94,6 +94,45 @@ test("shows today's traffic, the busiest partners and the errors of the process 
   expect(first!.requests).toBeGreaterThan(SPINS);
 });
 
+test("compares today with yesterday up to the same time of day, or with the whole of yesterday if its hours aren't stored", async () => {
+  type Totals = { spins: number; wageredUsd: number; paidOutUsd: number; until: string };
+  const yesterday = async (): Promise<Totals> => (await get<{ yesterday: Totals }>('/overview')).yesterday;
+  const sql = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
+  onTestFinished(() => sql.end());
+  expect(await yesterday()).toEqual({ spins: 0, wageredUsd: 0, paidOutUsd: 0, until: 'SAME_TIME' });
+
+  const start = sql`date_trunc('day', now(), 'UTC') - interval '24 hours'`;
+  const { partnerId } = partner;
+  // The sums of unknown hours keep the worker from counting the day as growth of the present hour.
+  await sql.begin(async (tx) => {
+    await tx`
+      INSERT INTO game_days (game_id, partner_id, day, spins, wagered_micros, paid_micros)
+      VALUES (${gameId}, ${partnerId}, (now() AT TIME ZONE 'UTC')::date - 1, 24000, 6000000000, 4800000000)`;
+    await tx`INSERT INTO traffic_hours VALUES (${start}, ${partnerId}, 24000, 6000000000, 4800000000, false)`;
+  });
+  expect(await yesterday()).toEqual({
+    spins: 24_000,
+    wageredUsd: 6000,
+    paidOutUsd: 4800,
+    until: 'END_OF_DAY',
+  });
+
+  await sql.begin(async (tx) => {
+    await tx`DELETE FROM traffic_hours WHERE NOT is_known`;
+    await tx`
+      INSERT INTO traffic_hours SELECT ${start} + i * interval '1 hour', ${partnerId}, 1000, 250000000, 200000000
+      FROM generate_series(0, 23) i`;
+  });
+  const spinsNow = (): number => (1000 * (Date.now() % 86_400_000)) / 3_600_000;
+  const earliest = spinsNow();
+  const totals = await yesterday();
+  expect(totals.until).toBe('SAME_TIME');
+  expect(totals.spins).toBeGreaterThanOrEqual(Math.floor(earliest) - 1);
+  expect(totals.spins).toBeLessThanOrEqual(spinsNow() + 1);
+  expect(totals.wageredUsd).toBeCloseTo(totals.spins * 0.25, -1);
+  expect(totals.paidOutUsd).toBeCloseTo(totals.spins * 0.2, -1);
+});
+
 test("pages through every entry of a player's statement, with each balance derived from the one before", async () => {
   type Entry = Record<'kind' | 'requestId' | 'spinId', string | null> &
     Record<'wagerUsd' | 'creditUsd' | 'balanceUsd', number>;
