@@ -1,7 +1,7 @@
 /** Confirmation dialogs, which name the object and the consequence of an action. */
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { useLeave } from './router.js';
+import { useAddressChange } from './router.js';
 
 export interface Question {
   /** Question with the name of the object, such as `Suspend Classic Three?` */
@@ -60,7 +60,9 @@ async function askAll(questions: readonly Question[], left: AbortSignal): Promis
  */
 export function useQuestions(): (questions: readonly Question[]) => Promise<Consent | undefined> {
   const asking = useRef<AbortController | undefined>(undefined);
-  useLeave(() => asking.current?.abort());
+  const withdraw = (): void => asking.current?.abort();
+  useAddressChange(withdraw);
+  useEffect(() => withdraw, []);
   return (questions) => {
     asking.current = new AbortController();
     return askAll(questions, asking.current.signal);

@@ -3,9 +3,10 @@ import { render } from 'preact';
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { ApiFault, api, bodyOf, type Schemas, signIn, useToken } from './api.js';
 import { Boundary } from './boundary.js';
+import { DealingBanner, DealingState } from './dealingState.js';
 import { DialogHost } from './dialog.js';
 import { Naming, PartnerNames, usePartnerNames, withPartnerId } from './names.js';
-import { PAGES, pageAt } from './pages/index.js';
+import { GROUPS, pageAt, sectionOf } from './pages/index.js';
 import { linkTo, usePlace } from './router.js';
 import { Search } from './search.js';
 import { Signed } from './session.js';
@@ -65,6 +66,7 @@ function Page() {
   const place = withPartnerId(asked, names.idOf);
   return (
     <main id="main">
+      <Tabs here={asked.parts[0] ?? ''} />
       <h1 ref={heading} tabIndex={-1}>
         {shown}
       </h1>
@@ -84,6 +86,7 @@ function Page() {
 }
 
 function Rooms({ here }: { readonly here: string }) {
+  const { title: current } = sectionOf(here);
   const list = useRef<HTMLUListElement>(null);
   // On a narrow screen the links are in a single row that scrolls.
   useEffect(() => {
@@ -96,14 +99,39 @@ function Rooms({ here }: { readonly here: string }) {
   return (
     <nav class="rooms" aria-label="Console">
       <ul ref={list}>
-        {PAGES.filter(({ isListed }) => isListed).map(({ path, title }) => (
-          <li key={path}>
-            <a href={linkTo([path])} aria-current={here === path ? 'page' : undefined}>
-              {title}
-            </a>
+        {GROUPS.map(({ title: group, sections }) => (
+          <li key={group}>
+            {group === undefined ? null : <h2>{group}</h2>}
+            <ul>
+              {sections.map(({ title, pages }) => (
+                <li key={title}>
+                  <a
+                    href={linkTo([pages[0].path])}
+                    aria-current={title !== current ? undefined : pages.length > 1 ? 'true' : 'page'}
+                  >
+                    {title}
+                  </a>
+                </li>
+              ))}
+            </ul>
           </li>
         ))}
       </ul>
+    </nav>
+  );
+}
+
+/** Links to the pages of the current section. A section with one page needs none. */
+function Tabs({ here }: { readonly here: string }) {
+  const { title, pages } = sectionOf(here);
+  if (pages.length === 1) return null;
+  return (
+    <nav class="tabs" aria-label={`Pages of ${title}`}>
+      {pages.map((page) => (
+        <a key={page.path} href={linkTo([page.path])} aria-current={page.path === here ? 'page' : undefined}>
+          {page.title}
+        </a>
+      ))}
     </nav>
   );
 }
@@ -119,22 +147,25 @@ function Shell({
   return (
     <Signed.Provider value={session}>
       <PartnerNames>
-        <button type="button" class="skip" onClick={toContent}>
-          Skip to the content
-        </button>
-        <header>
-          <strong>Spindle</strong>
-          <Search />
-          <span class="who">
-            {session.operator} ({session.role})
-          </span>
-          <button type="button" class="quiet" onClick={onSignOut}>
-            Sign out
+        <DealingState>
+          <button type="button" class="skip" onClick={toContent}>
+            Skip to the content
           </button>
-        </header>
-        <Rooms here={parts[0] ?? 'overview'} />
-        <Page />
-        <DialogHost />
+          <header>
+            <strong>Spindle</strong>
+            <Search />
+            <span class="who">
+              {session.operator} ({session.role})
+            </span>
+            <button type="button" class="quiet" onClick={onSignOut}>
+              Sign out
+            </button>
+          </header>
+          <DealingBanner />
+          <Rooms here={parts[0] ?? 'overview'} />
+          <Page />
+          <DialogHost />
+        </DealingState>
       </PartnerNames>
     </Signed.Provider>
   );

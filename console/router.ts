@@ -36,17 +36,14 @@ export function usePlace(): Place {
   return useMemo(() => placeOf(hash), [hash]);
 }
 
-/** Calls a function when the address changes, and when the component is removed from the page. */
-export function useLeave(onLeave: () => void): void {
-  const latest = useRef(onLeave);
-  latest.current = onLeave;
+/** Calls a function when the address changes while the component is shown. */
+export function useAddressChange(onChange: () => void): void {
+  const latest = useRef(onChange);
+  latest.current = onChange;
   useEffect(() => {
-    const leave = (): void => latest.current();
-    window.addEventListener('hashchange', leave);
-    return () => {
-      window.removeEventListener('hashchange', leave);
-      leave();
-    };
+    const change = (): void => latest.current();
+    window.addEventListener('hashchange', change);
+    return () => window.removeEventListener('hashchange', change);
   }, []);
 }
 

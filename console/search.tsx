@@ -1,8 +1,9 @@
-/** The search over all objects (Ctrl+K or ⌘K): a dialog with a field and links to the results. */
+/** The search over all pages and objects (Ctrl+K or ⌘K): a dialog with a field and links to the results. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { api, bodyOf, type Schemas } from './api.js';
 import { usePartnerNames } from './names.js';
-import { linkTo, useLeave } from './router.js';
+import { findPages } from './pages/index.js';
+import { linkTo, useAddressChange } from './router.js';
 import { Fault } from './ui.js';
 
 /** Delay after the last keystroke before a search starts, in ms. */
@@ -77,7 +78,7 @@ function Palette({ onClose }: { readonly onClose: () => void }) {
   const { nameOf } = usePartnerNames();
   const [text, setText] = useState('');
   const [found, setFound] = useState<{ of: string; hits?: readonly Hit[]; error?: unknown }>();
-  useLeave(onClose);
+  useAddressChange(onClose);
   useEffect(() => {
     const element = dialog.current!;
     element.showModal();
@@ -99,7 +100,12 @@ function Palette({ onClose }: { readonly onClose: () => void }) {
     };
   }, [wanted]);
   const current = found?.of === wanted ? found : undefined;
-  const first = current?.hits?.[0];
+  // Pages are known at once; objects follow when the service has answered.
+  const pages = findPages(text).map(
+    ({ path, text: shown }): Hit => ({ link: linkTo([path]), kind: 'page', text: shown }),
+  );
+  const hits = [...pages, ...(current?.hits ?? [])];
+  const first = hits[0];
   return (
     <dialog
       ref={dialog}
@@ -121,7 +127,7 @@ function Palette({ onClose }: { readonly onClose: () => void }) {
         }}
       >
         <label class="field">
-          <span>Partner, game, player, spin, round, operator, or the first characters of a key</span>
+          <span>Page, partner, game, player, spin, round, operator, or the first characters of a key</span>
           <input
             type="search"
             name="q"
@@ -133,11 +139,13 @@ function Palette({ onClose }: { readonly onClose: () => void }) {
         </label>
       </form>
       <div role="status">
-        {current?.hits?.length === 0 ? <p class="note">No matches. Type a player's full name.</p> : null}
+        {current?.hits !== undefined && hits.length === 0 ? (
+          <p class="note">No matches. Type a player's full name.</p>
+        ) : null}
       </div>
       <Fault error={current?.error} />
       <ul class="hits">
-        {(current?.hits ?? []).map(({ link, kind, text: shown }) => (
+        {hits.map(({ link, kind, text: shown }) => (
           <li key={link + kind + shown}>
             <a href={link} onClick={onClose}>
               <span class="kind">{kind}</span> {shown}

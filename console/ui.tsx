@@ -100,7 +100,7 @@ const TONES: Readonly<Record<string, string>> = Object.fromEntries(
       ['live', 'OPEN DEALING SEALED copying switched pending PENDING'],
       ['void', 'VOIDED'],
       ['warn', 'SUSPENDED draining failing REVIEW WARNING DISABLED deprecated SKIPPED_BUDGET expired'],
-      ['bad', 'BLOCKED revoked failed DISPUTED inactive halted ALERT CRITICAL OFF differs dry sunset'],
+      ['bad', 'BLOCKED revoked failed DISPUTED inactive halted ALERT CRITICAL OFF differs none sunset'],
     ] as const
   ).flatMap(([tone, states]) => states.split(' ').map((state) => [state, tone])),
 );

@@ -3,6 +3,7 @@
  * with the button that turns it on.
  */
 import { api, bodyOf, type Schemas } from '../api.js';
+import { useDealing } from '../dealingState.js';
 import { Form } from '../form.js';
 import { NONE, time } from '../format.js';
 import { useLoad } from '../load.js';
@@ -21,7 +22,7 @@ const other = (state: State): State => (state === 'ON' ? 'OFF' : 'ON');
 const GAMES_READ = 100;
 
 export function Dealing() {
-  const loaded = useLoad(() => bodyOf(api.GET('/dealing', {})), []);
+  const loaded = useDealing();
   return (
     <>
       <Load loaded={loaded}>

@@ -25,6 +25,10 @@ type Game = Schemas['OperatorGame'];
 export const stateOf = ({ status, statusReason }: Game): string =>
   status === 'CLOSED' && statusReason === 'VOIDED' ? 'VOIDED' : status;
 
+/** Returns whether the game refuses plays because its queue is empty. A raffle without tickets is sold out. */
+const isDry = ({ gameType, status, queue }: Game): boolean =>
+  gameType !== 'raffle' && status === 'ACTIVE' && queue.outcomesReady === 0;
+
 const EVERY_MS = 5000;
 /** Number of standard errors that contain 99 % of the returns after many spins. */
 const BAND = 2.576;
@@ -93,7 +97,8 @@ export function Games({ place }: { readonly place: Place }) {
                 { heading: 'Expected', cell: bandText, isNumber: true },
                 {
                   heading: 'Outcomes ready',
-                  cell: ({ queue }) => count(queue.outcomesReady),
+                  cell: (game) => (isDry(game) ? <Status of="none" /> : count(game.queue.outcomesReady)),
+                  value: ({ queue }) => queue.outcomesReady,
                   isNumber: true,
                 },
                 { heading: 'Lasts', cell: minutesLeft, isNumber: true },
@@ -148,7 +153,7 @@ const GameFacts = ({ game }: { readonly game: Game }) => (
       ['Paid', usd(game.totals.paidOutUsd)],
       ['Return', percent(game.totals.actualRtp, 3)],
       ['Expected, 99 of 100', bandText(game)],
-      ['Outcomes ready', count(game.queue.outcomesReady)],
+      ['Outcomes ready', isDry(game) ? <Status key="ready" of="none" /> : count(game.queue.outcomesReady)],
       ['Blocks ready', count(game.queue.readyBlocks)],
       ['Queue lasts', minutesLeft(game)],
       ...(game.poolSize === undefined

@@ -27,53 +27,122 @@ export interface Page {
   readonly path: string;
   readonly title: string;
   readonly View: ComponentType<{ readonly place: Place }>;
-  readonly isListed: boolean;
 }
 
-const listed = (path: string, title: string, View: Page['View']): Page => ({
-  path,
-  title,
-  View,
-  isListed: true,
-});
+/** An entry of the navigation. Its pages are tabs; the entry leads to the first one. */
+export interface Section {
+  readonly title: string;
+  readonly pages: readonly [Page, ...Page[]];
+}
 
-export const PAGES: readonly Page[] = [
-  listed('overview', 'Overview', Overview),
-  listed('partners', 'Partners', Partners),
-  listed('games', 'Games', Games),
-  listed('raffles', 'Raffles', Raffles),
-  listed('rounds', 'Rounds', Rounds),
-  listed('progressives', 'Progressives', Progressives),
-  listed('par-sheets', 'PAR sheets', ParSheets),
-  listed('players', 'Players', Players),
-  listed('dealing', 'Dealing', Dealing),
-  listed('lookup', 'Look up', LookUp),
-  listed('webhooks', 'Webhooks', Webhooks),
-  listed('settlements', 'Settlements', Settlements),
-  listed('reports', 'Reports', Reports),
-  listed('returns', 'Returns', Returns),
-  listed('ledger', 'Ledger days', LedgerDays),
-  listed('log', 'Public log', PublicLog),
-  listed('audit', 'Audit log', AuditLog),
-  listed('program', 'Program checks', ProgramChecks),
-  listed('versions', 'API versions', ApiVersions),
-  listed('cells', 'Cells', Cells),
-  listed('operators', 'Operators', Operators),
+interface Group {
+  /** Heading in the navigation. Undefined: the sections need none. */
+  readonly title?: string;
+  readonly sections: readonly Section[];
+}
+
+const page = (path: string, title: string, View: Page['View']): Page => ({ path, title, View });
+const section = (title: string, ...pages: Section['pages']): Section => ({ title, pages });
+
+export const GROUPS: readonly Group[] = [
+  {
+    sections: [
+      section('Overview', page('overview', 'Overview', Overview)),
+      section(
+        'Partners',
+        page('partners', 'Partners', Partners),
+        page('webhooks', 'Webhooks', Webhooks),
+        page('versions', 'API versions', ApiVersions),
+      ),
+    ],
+  },
+  {
+    title: 'Play',
+    sections: [
+      section(
+        'Games',
+        page('games', 'Games', Games),
+        page('raffles', 'Raffles', Raffles),
+        page('rounds', 'Rounds', Rounds),
+        page('progressives', 'Progressives', Progressives),
+        page('par-sheets', 'PAR sheets', ParSheets),
+        page('dealing', 'Dealing', Dealing),
+      ),
+      section('Players', page('players', 'Players', Players), page('lookup', 'Look up', LookUp)),
+    ],
+  },
+  {
+    title: 'Money',
+    sections: [
+      section(
+        'Reports',
+        page('reports', 'Reports', Reports),
+        page('settlements', 'Settlements', Settlements),
+        page('ledger', 'Ledger days', LedgerDays),
+      ),
+    ],
+  },
+  {
+    title: 'Integrity',
+    sections: [
+      section(
+        'Fairness',
+        page('returns', 'Returns', Returns),
+        page('log', 'Public log', PublicLog),
+        page('program', 'Program checks', ProgramChecks),
+      ),
+      section('Audit log', page('audit', 'Audit log', AuditLog)),
+    ],
+  },
+  {
+    title: 'System',
+    sections: [section('Service', page('cells', 'Cells', Cells), page('operators', 'Operators', Operators))],
+  },
 ];
+
+const SECTIONS = GROUPS.flatMap(({ sections }) => sections);
+const PAGES = SECTIONS.flatMap(({ pages }) => pages);
+
+/** Returns the section of the page with this path, or the first section if there is no such page. */
+export const sectionOf = (path: string): Section =>
+  SECTIONS.find(({ pages }) => pages.some((each) => each.path === path)) ?? SECTIONS[0]!;
+
+export interface FoundPage {
+  readonly path: string;
+  /** Title of the page, after the title of its section if the two differ. */
+  readonly text: string;
+}
+
+/** Returns the pages whose title, or whose section's title, contains the text (case-insensitive). */
+export function findPages(text: string): FoundPage[] {
+  const wanted = text.trim().toLowerCase();
+  if (wanted === '') return [];
+  return SECTIONS.flatMap((each) =>
+    each.pages.map(({ path, title }) => ({
+      path,
+      text: title === each.title ? title : `${each.title} › ${title}`,
+      title,
+    })),
+  )
+    .filter((found) => found.text.toLowerCase().includes(wanted))
+    .sort(
+      (a, b) =>
+        Number(b.title.toLowerCase().includes(wanted)) - Number(a.title.toLowerCase().includes(wanted)),
+    );
+}
 
 /** Detail pages, which have the id of an object after the path. */
 const DETAILS: Readonly<Record<string, (parts: readonly string[]) => Page>> = {
-  partners: (parts) => ({ ...detail, title: `Partner ${parts[1]}`, View: PartnerDetail }),
+  partners: (parts) => ({ path: '', title: `Partner ${parts[1]}`, View: PartnerDetail }),
   games: (parts) =>
     parts[2] === 'blocks'
-      ? { ...detail, title: `Entry ${parts[3]} of game ${parts[1]}`, View: BlockDetail }
-      : { ...detail, title: `Game ${parts[1]}`, View: GameDetail },
-  progressives: (parts) => ({ ...detail, title: `Progressive of game ${parts[1]}`, View: ProgressiveDetail }),
-  'par-sheets': (parts) => ({ ...detail, title: `PAR sheet ${parts[1]}`, View: ParSheetDetail }),
-  players: (parts) => ({ ...detail, title: `Player ${parts[2]}`, View: PlayerStatement }),
-  settlements: (parts) => ({ ...detail, title: `Report of ${parts[2]}`, View: SettlementDetail }),
+      ? { path: '', title: `Entry ${parts[3]} of game ${parts[1]}`, View: BlockDetail }
+      : { path: '', title: `Game ${parts[1]}`, View: GameDetail },
+  progressives: (parts) => ({ path: '', title: `Progressive of game ${parts[1]}`, View: ProgressiveDetail }),
+  'par-sheets': (parts) => ({ path: '', title: `PAR sheet ${parts[1]}`, View: ParSheetDetail }),
+  players: (parts) => ({ path: '', title: `Player ${parts[2]}`, View: PlayerStatement }),
+  settlements: (parts) => ({ path: '', title: `Report of ${parts[2]}`, View: SettlementDetail }),
 };
-const detail = { path: '', isListed: false };
 
 /** Returns the page of an address, or the overview if the address names no page. */
 export function pageAt(parts: readonly string[]): Page {

@@ -55,11 +55,20 @@ function p99(before: Overview | undefined, after: Overview): number | null {
   return all === 0 ? null : (counts.find(({ count: upTo }) => upTo >= 0.99 * all)?.leSeconds ?? null);
 }
 
+/** Items whose games or cells refuse plays now. They are shown first, in red. */
+const URGENT: readonly string[] = ['dryGames', 'haltedCells'];
+
 const ATTENTION = [
+  [
+    'dryGames',
+    'game without outcomes, whose spins are refused',
+    'games without outcomes, whose spins are refused',
+    ['games'],
+    {},
+  ],
   ['haltedCells', 'halted cell', 'halted cells', ['cells'], {}],
   ['openRecoveries', 'recovery in progress', 'recoveries in progress', ['cells'], {}],
   ['stoppedPartners', 'partner with dealing off', 'partners with dealing off', ['dealing'], {}],
-  ['dryGames', 'game without outcomes', 'games without outcomes', ['games'], {}],
   ['suspendedGames', 'suspended game', 'suspended games', ['dealing'], {}],
   [
     'openReviews',
@@ -88,16 +97,16 @@ function Attention({ attention, failingWebhooks }: Pick<Overview, 'attention' | 
   return (
     <Panel title="Needs attention">
       {waiting.length === 0 && !isOff && missingWitnesses.length === 0 ? (
-        <p class="empty">Nothing.</p>
+        <p class="empty">Nothing needs attention: all games can be played, and no delivery has failed.</p>
       ) : (
         <ul>
           {isOff ? (
-            <li>
+            <li class="urgent">
               <a href={linkTo(['dealing'])}>Dealing is off: all spins are refused</a>
             </li>
           ) : null}
           {missingWitnesses.length > 0 ? (
-            <li>
+            <li class="urgent">
               <a href={linkTo(['log'])}>
                 The public log has no quorum of witnesses, so no new blocks can be loaded:{' '}
                 {missingWitnesses.join(', ')}
@@ -105,7 +114,7 @@ function Attention({ attention, failingWebhooks }: Pick<Overview, 'attention' | 
             </li>
           ) : null}
           {waiting.map(([name, one, many, parts, query]) => (
-            <li key={name}>
+            <li key={name} class={URGENT.includes(name) ? 'urgent' : ''}>
               <a href={linkTo(parts, query)}>
                 {count(attention[name])} {attention[name] === 1 ? one : many}
               </a>
@@ -145,14 +154,11 @@ export function Overview() {
         const earlier = samples.at(-11) ?? samples[0];
         return (
           <>
+            <Today now={now} />
             <Attention attention={now.attention} failingWebhooks={now.failingWebhooks} />
             <Facts
               of={[
                 ['Spins a second', rate(spinRate(before, now))],
-                ['Spins today', count(now.today.spins)],
-                ['Wagered today', usd(now.today.wageredUsd)],
-                ['Paid today', usd(now.today.paidOutUsd)],
-                ['Return today', percent(now.today.paidOutUsd / now.today.wageredUsd)],
                 ['p99 of a spin', within(p99(earlier === now ? undefined : earlier, now))],
                 ['Partners today', count(now.today.partners)],
               ]}
@@ -173,6 +179,36 @@ export function Overview() {
         );
       }}
     </Load>
+  );
+}
+
+type Totals = Pick<Overview['today'], 'spins' | 'wageredUsd' | 'paidOutUsd'>;
+
+/** The figures of today that are compared with yesterday, with the format of each. */
+const COMPARED: readonly (readonly [string, (totals: Totals) => number, (value: number) => string])[] = [
+  ['Gross revenue', ({ wageredUsd, paidOutUsd }) => wageredUsd - paidOutUsd, usd],
+  ['Wagered', ({ wageredUsd }) => wageredUsd, usd],
+  ['Paid', ({ paidOutUsd }) => paidOutUsd, usd],
+  ['Return', ({ wageredUsd, paidOutUsd }) => paidOutUsd / wageredUsd, percent],
+  ['Spins', ({ spins }) => spins, count],
+];
+
+function Today({ now: { today, yesterday } }: { readonly now: Overview }) {
+  const until = yesterday.until === 'SAME_TIME' ? 'Yesterday by this time' : 'All of yesterday';
+  return (
+    <Panel title="Today (UTC)">
+      <Facts
+        of={COMPARED.map(([name, figureOf, format]) => [
+          name,
+          <>
+            {format(figureOf(today))}
+            <small>
+              {until}: {format(figureOf(yesterday))}
+            </small>
+          </>,
+        ])}
+      />
+    </Panel>
   );
 }
 

@@ -254,6 +254,31 @@ describe.skipIf(browser === undefined)("the operators' console", { timeout: 4 * 
     await dialog().waitFor({ state: 'detached' });
   });
 
+  test('the console lists at most eight entries, shows their pages as tabs, and finds each page with Ctrl+K', async () => {
+    await go('settlements', 'Settlements');
+    const entries = page.getByRole('navigation', { name: 'Console' }).getByRole('link');
+    expect(await entries.count()).toBeLessThanOrEqual(8);
+    const titles: string[] = [];
+    for (const entry of await entries.all()) {
+      await entry.click();
+      const title = await entry.innerText();
+      await page.locator('.rooms [aria-current]').getByText(title, { exact: true }).waitFor();
+      const tabs = await page
+        .getByRole('navigation', { name: `Pages of ${title}` })
+        .getByRole('link')
+        .allInnerTexts();
+      titles.push(...(tabs.length === 0 ? [title] : tabs));
+    }
+    expect(titles).toHaveLength(21);
+    for (const title of titles) {
+      await page.keyboard.press('Control+k');
+      await dialog().getByRole('searchbox').fill(title);
+      await page.keyboard.press('Enter');
+      await page.getByRole('heading', { level: 1, name: title, exact: true }).waitFor();
+      await dialog().waitFor({ state: 'detached' });
+    }
+  });
+
   test('the console sorts and filters a table', async () => {
     await go('games', 'Games');
     const first = page.getByRole('row').nth(1);

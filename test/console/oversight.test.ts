@@ -126,8 +126,14 @@ describe.skipIf(browser === undefined)("the console's oversight pages", { timeou
     await dialog().getByLabel('Type all partners to confirm').fill('all partners');
     await answer('Stop dealing', 'an audit');
     await until(async () => (await spinCode()) === 'KS-5013', 'all spins are refused', WAIT_MS);
+    const banner = page.getByRole('alert').getByText('Dealing is OFF for all partners');
+    await go('cells', 'Cells');
+    await banner.waitFor();
+    await expectAccessible();
+    await page.getByRole('link', { name: 'Open Dealing' }).click();
     await page.getByRole('button', { name: 'Resume dealing for all' }).click();
     await answer('Resume dealing', 'the audit is over');
+    await banner.waitFor({ state: 'detached' });
     await until(async () => (await spinCode()) === undefined, 'spins are dealt again', WAIT_MS);
     await page.getByRole('definition').getByText('the audit is over').waitFor();
   });
@@ -173,7 +179,9 @@ describe.skipIf(browser === undefined)("the console's oversight pages", { timeou
     await page.unroute(path);
     await go(`games/${gameId}`, GAME);
     await page.getByRole('row').filter({ hasText: '0 to 2,047' }).getByText('block').waitFor();
-    await page.getByRole('link', { name: 'Public log' }).click();
+    await page.keyboard.press('Control+k');
+    await dialog().getByRole('searchbox').fill('public l');
+    await page.keyboard.press('Enter');
     await page.getByText("None: blocks don't wait for witnesses").waitFor();
     await page.getByText('The log has no witnesses').waitFor();
     await expectAccessible();

@@ -51,9 +51,17 @@ async function docs(base: string): Promise<Shot[]> {
 
 /** Returns the pages that the navigation of the console lists, and one detail page of each kind. */
 async function console_(page: Page, base: string, key: string): Promise<Shot[]> {
-  const listed = await page.evaluate<string[]>(
-    `[...document.querySelectorAll('nav a[href^="#/"]')].map((link) => link.getAttribute('href'))`,
-  );
+  const links = (within: string): Promise<string[]> =>
+    page.evaluate(
+      `[...document.querySelectorAll('${within} a[href^="#/"]')].map((link) => link.getAttribute('href'))`,
+    );
+  const listed = new Set<string>();
+  for (const hash of await links('.rooms')) {
+    listed.add(hash);
+    await page.locator(`.rooms a[href="${hash}"]`).click();
+    await page.locator(`.rooms a[href="${hash}"][aria-current]`).waitFor();
+    for (const tab of await links('.tabs')) listed.add(tab);
+  }
   const ask = async <T>(path: string): Promise<T> =>
     (await (await fetch(`${base}/api/operator/v1${path}`, { headers: { 'X-API-Key': key } })).json()) as T;
   const { partners } = await ask<{ partners: { partnerId: number; slug: string }[] }>('/partners');
@@ -67,9 +75,8 @@ async function console_(page: Page, base: string, key: string): Promise<Shot[]> 
     `/partners/${acme.partnerId}/players/alice/statement`,
   );
   const { rounds } = await ask<{ rounds: { roundId: string }[] }>(`/rounds?partnerId=${acme.partnerId}`);
-  const { reports: settlements } = await ask<{ reports: { reportDate: string }[] }>(
-    `/settlements?partnerId=${acme.partnerId}`,
-  );
+  const { reports } = await ask<{ reports: { partnerId: number; reportDate: string }[] }>('/settlements');
+  const settlements = reports.filter(({ partnerId }) => partnerId === acme.partnerId);
   const details: Shot[] = [
     ['partner', '#/partners/acme'],
     ['game', `#/games/${game('Five Dragons Road')}`],
@@ -84,7 +91,7 @@ async function console_(page: Page, base: string, key: string): Promise<Shot[]> 
     ['settlement', `#/settlements/${acme.partnerId}/${settlements[2]!.reportDate}`],
     ['rounds-of-partner', `#/rounds?partner=acme`],
   ];
-  return [...listed.map((hash): Shot => [hash.slice(2), hash]), ...details].map(([name, hash]) => [
+  return [...[...listed].map((hash): Shot => [hash.slice(2), hash]), ...details].map(([name, hash]) => [
     `console/${name}`,
     `/console${hash}`,
   ]);
