@@ -1,6 +1,6 @@
 /** Forms: labeled inputs, confirmation questions, and the result of the submitted action. */
-import type { ComponentChildren, FunctionComponent } from 'preact';
-import { useRef, useState } from 'preact/hooks';
+import { type ComponentChildren, createContext, type FunctionComponent } from 'preact';
+import { useContext, useRef, useState } from 'preact/hooks';
 import { type Question, useQuestions } from './dialog.js';
 import { go } from './router.js';
 import { Fault } from './ui.js';
@@ -92,6 +92,9 @@ export const RangeField = ({
 
 type Values = Record<string, string>;
 
+/** Context with the function that takes the outcome of a form in a dialog. Undefined: the form shows it. */
+export const FormDone = createContext<((outcome: ComponentChildren) => void) | undefined>(undefined);
+
 interface FormProps {
   readonly label: string;
   readonly button: string;
@@ -117,6 +120,7 @@ export function Form(props: FormProps) {
   const [state, setState] = useState<{ busy?: boolean; done?: ComponentChildren; error?: unknown }>({});
   const isBusy = useRef(false);
   const ask = useQuestions();
+  const finish = useContext(FormDone);
   const submit = async (event: SubmitEvent): Promise<void> => {
     event.preventDefault();
     const form = event.currentTarget as HTMLFormElement;
@@ -131,8 +135,9 @@ export function Form(props: FormProps) {
       if (consent === undefined) return;
       setState({ busy: true });
       const done = await act(consent.reason === '' ? values : { ...values, reason: consent.reason }, form);
-      setState({ done });
+      setState(finish === undefined ? { done } : {});
       if (keepsValues !== true) form.reset();
+      finish?.(done);
     } catch (error) {
       setState({ error });
     } finally {

@@ -14,6 +14,9 @@ export const count = (value: number | null | undefined): string =>
 
 export const usd = (value: number | null | undefined): string => (value == null ? NONE : USD.format(value));
 
+/** Formats an estimated amount, rounded to cents. */
+export const estimatedUsd = (value: number): string => USD.format(Math.round(100 * value) / 100);
+
 export const percent = (value: number | null | undefined, digits = 2): string =>
   value == null || !Number.isFinite(value) ? NONE : `${(100 * value).toFixed(digits)} %`;
 

@@ -124,7 +124,7 @@ function Rooms({ here }: { readonly here: string }) {
 /** Links to the pages of the current section. A section with one page needs none. */
 function Tabs({ here }: { readonly here: string }) {
   const { title, pages } = sectionOf(here);
-  if (pages.length === 1) return null;
+  if (pages.length === 1) return <div class="tabs" />;
   return (
     <nav class="tabs" aria-label={`Pages of ${title}`}>
       {pages.map((page) => (

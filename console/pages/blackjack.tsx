@@ -24,12 +24,14 @@ type Listed = Schemas['OperatorRound'];
 
 const STATUSES = ['', 'OPEN', 'SETTLED', 'VOIDED'];
 export function Rounds({ place }: { readonly place: Place }) {
+  const mayChange = useMayChange();
   const partnerOf = usePartnerOf();
   const { idOf, isLoaded } = usePartnerNames();
   const partner = place.query.get('partner') ?? '';
   const partnerId = partner === '' ? undefined : idOf(partner);
   return (
     <>
+      {mayChange ? <NewBlackjack /> : null}
       <Form
         label="Rounds"
         button="Show"
@@ -50,7 +52,6 @@ export function Rounds({ place }: { readonly place: Place }) {
       ) : (
         <p role="status">Loading…</p>
       )}
-      {useMayChange() ? <NewBlackjack /> : null}
     </>
   );
 }
@@ -75,7 +76,7 @@ function RoundList({ place, partnerId }: { readonly place: Place; readonly partn
             rows={rounds}
             isPage={total > limit}
             keyOf={({ roundId }) => roundId}
-            empty="No round matches these filters."
+            empty="No round matches these filters. Empty them to see all rounds; a table is created with New blackjack table."
             columns={[
               { heading: 'Dealt (UTC)', cell: ({ createdAt }) => time(createdAt) },
               {

@@ -3,6 +3,7 @@ import { api, bodyOf, type Schemas } from '../api.js';
 import { Chart } from '../chart.js';
 import { Field, Form } from '../form.js';
 import { count, NONE, percent, usd } from '../format.js';
+import { FormDialog, Toolbar } from '../formDialog.js';
 import { useLoad } from '../load.js';
 import {
   GAME_COLUMN,
@@ -52,6 +53,17 @@ const bandText = (game: Game): string => {
   return `${percent(game.expected.rtp)} ± ${(100 * halfBand(game, game.totals.spins)).toFixed(2)}`;
 };
 
+/** The expected return; a remark about too few spins stands below it. */
+const Band = ({ game }: { readonly game: Game }) => {
+  const [value, remark] = bandText(game).split(', ');
+  return (
+    <>
+      {value}
+      {remark === undefined ? null : <small>{remark}</small>}
+    </>
+  );
+};
+
 const seen = new Map<number, { atMs: number; consumed: number }>();
 
 /**
@@ -85,7 +97,7 @@ export function Games({ place }: { readonly place: Place }) {
               rows={games}
               isPage={total > limit}
               keyOf={({ gameConfigId }) => gameConfigId}
-              empty="There are no games yet."
+              empty="There are no games yet. A partner registers a slot game with its PAR sheet by the API; create raffles and tables on their pages."
               columns={[
                 { heading: 'Id', cell: ({ gameConfigId }) => gameConfigId, isNumber: true },
                 GAME_COLUMN,
@@ -94,9 +106,14 @@ export function Games({ place }: { readonly place: Place }) {
                 { heading: 'Status', cell: (game) => <Status of={stateOf(game)} /> },
                 { heading: 'Spins', cell: ({ totals }) => count(totals.spins), isNumber: true },
                 { heading: 'Return', cell: ({ totals }) => percent(totals.actualRtp), isNumber: true },
-                { heading: 'Expected', cell: bandText, isNumber: true },
                 {
-                  heading: 'Outcomes ready',
+                  heading: 'Expected',
+                  cell: (game) => <Band game={game} />,
+                  value: bandText,
+                  isNumber: true,
+                },
+                {
+                  heading: 'Queue',
                   cell: (game) => (isDry(game) ? <Status of="none" /> : count(game.queue.outcomesReady)),
                   value: ({ queue }) => queue.outcomesReady,
                   isNumber: true,
@@ -125,13 +142,13 @@ export function GameDetail({ place }: { readonly place: Place }) {
     <Load loaded={loaded}>
       {(game) => (
         <>
+          <MoreBlocks game={game} />
           <GameFacts game={game} />
           {game.gameType === 'slot' ? <RtpPanel gameId={id} /> : null}
           <Panel title="Return">
             <Load loaded={days}>{(list) => <Return game={game} days={list.days} />}</Load>
           </Panel>
           <BlocksPanel place={place} gameId={id} />
-          <MoreBlocks game={game} />
           <Suspension game={game} onChanged={loaded.reload} />
         </>
       )}
@@ -172,16 +189,20 @@ function MoreBlocks({ game }: { readonly game: Game }) {
   if (!mayChange || game.gameType !== 'slot') return null;
   const params = { path: { id: game.gameConfigId } };
   return (
-    <Form
-      label="Blocks"
-      button="Make blocks"
-      act={async ({ count: blocks }) => {
-        await bodyOf(api.POST('/games/{id}/blocks', { params, body: { count: Number(blocks) } }));
-        return 'Blocks requested.';
-      }}
-    >
-      <Field label="Blocks to make in addition" name="count" type="number" value={1} required />
-    </Form>
+    <Toolbar>
+      <FormDialog title="Make more outcomes">
+        <Form
+          label="Blocks"
+          button="Make blocks"
+          act={async ({ count: blocks }) => {
+            await bodyOf(api.POST('/games/{id}/blocks', { params, body: { count: Number(blocks) } }));
+            return 'Blocks requested.';
+          }}
+        >
+          <Field label="Blocks to make in addition" name="count" type="number" value={1} required />
+        </Form>
+      </FormDialog>
+    </Toolbar>
   );
 }
 
@@ -374,7 +395,8 @@ function TicketsLeft({ game, ends }: { readonly game: Game; readonly ends: reado
 
 function Return({ game, days }: { readonly game: Game; readonly days: readonly Schemas['GameDay'][] }) {
   const points = dayEnds(days);
-  if (points.length === 0) return <p class="empty">No plays yet.</p>;
+  if (points.length === 0)
+    return <p class="empty">No plays yet. The first spin of the game starts this chart.</p>;
   return (
     <>
       {/* The return of a sold-out raffle is fixed. Before that it only depends on the order of the tickets. */}

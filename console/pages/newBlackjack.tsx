@@ -2,8 +2,8 @@
 import { api, bodyOf, type Schemas } from '../api.js';
 import type { Question } from '../dialog.js';
 import { Field, Form } from '../form.js';
+import { FormDialog, Toolbar } from '../formDialog.js';
 import { GameLink, PartnerField, usePartnerOf } from '../names.js';
-import { Panel } from '../ui.js';
 
 type Rules = Schemas['BlackjackRulesBody'];
 
@@ -56,28 +56,30 @@ export function NewBlackjack() {
     );
   };
   return (
-    <Panel title="New blackjack table">
-      <Form
-        label="New blackjack table"
-        button="Create table"
-        act={create}
-        confirm={(values) => [questionOf(values)]}
-      >
-        <PartnerField />
-        <Field label="Name" name="displayName" required hint="Shown to players" />
-        <Field label="System name" name="configName" required hint="Uppercase letters, digits and _" />
-        <Field label="Price of a deal in USD" name="wagerUsd" type="number" required />
-        {RULES.map(([rule, label, choices]) => (
-          <Field key={rule} label={label} name={rule} options={choices} />
-        ))}
-        <Field
-          label="Seconds until an open round is played out"
-          name="roundTimeoutS"
-          type="number"
-          value={86_400}
-          required
-        />
-      </Form>
-    </Panel>
+    <Toolbar>
+      <FormDialog title="New blackjack table">
+        <Form
+          label="New blackjack table"
+          button="Create table"
+          act={create}
+          confirm={(values) => [questionOf(values)]}
+        >
+          <PartnerField />
+          <Field label="Name" name="displayName" required hint="Shown to players" />
+          <Field label="System name" name="configName" required hint="Uppercase letters, digits and _" />
+          <Field label="Price of a deal in USD" name="wagerUsd" type="number" required />
+          {RULES.map(([rule, label, choices]) => (
+            <Field key={rule} label={label} name={rule} options={choices} />
+          ))}
+          <Field
+            label="Seconds until an open round is played out"
+            name="roundTimeoutS"
+            type="number"
+            value={86_400}
+            required
+          />
+        </Form>
+      </FormDialog>
+    </Toolbar>
   );
 }

@@ -2,10 +2,11 @@
 import { api, bodyOf, type Schemas } from '../api.js';
 import { Field, Form } from '../form.js';
 import { time } from '../format.js';
+import { FormDialog, Toolbar } from '../formDialog.js';
 import { useLoad } from '../load.js';
 import { useIsAdmin } from '../session.js';
 import { Table } from '../table.js';
-import { KeyPrefix, Load, Panel, Secret, Status } from '../ui.js';
+import { KeyPrefix, Load, Secret, Status } from '../ui.js';
 
 type Operator = Schemas['Operator'];
 
@@ -67,13 +68,25 @@ export function Operators() {
   };
   return (
     <>
+      {isAdmin ? (
+        <Toolbar>
+          <FormDialog title="New operator">
+            <Form label="New operator" button="Issue a key" act={create}>
+              <Field label="Name" name="name" required hint="Name in the audit log, for example jane.doe" />
+              <Field label="Role" name="role" options={['auditor', 'support', 'operator', 'admin']} />
+            </Form>
+          </FormDialog>
+        </Toolbar>
+      ) : (
+        <p class="note">Only an admin can manage operators.</p>
+      )}
       <Load loaded={loaded}>
         {({ operators }) => (
           <Table
             caption="Operators"
             rows={operators}
             keyOf={({ name }) => name}
-            empty="No operators except the first one, whose key the service was started with."
+            empty="No operators except the first one, whose key the service was started with. Issue a key to each person with New operator."
             columns={[
               { heading: 'Name', cell: ({ name }) => name },
               { heading: 'Role', cell: ({ role }) => role },
@@ -93,16 +106,6 @@ export function Operators() {
           />
         )}
       </Load>
-      {isAdmin ? (
-        <Panel title="New operator">
-          <Form label="New operator" button="Issue a key" act={create}>
-            <Field label="Name" name="name" required hint="Name in the audit log, for example jane.doe" />
-            <Field label="Role" name="role" options={['auditor', 'support', 'operator', 'admin']} />
-          </Form>
-        </Panel>
-      ) : (
-        <p class="note">Only an admin can manage operators.</p>
-      )}
     </>
   );
 }

@@ -5,7 +5,7 @@
 import { useState } from 'preact/hooks';
 import { api, bodyOf, type Schemas } from '../api.js';
 import { Chart } from '../chart.js';
-import { count, percent, rate, time, usd, within } from '../format.js';
+import { count, estimatedUsd, percent, rate, time, usd, within } from '../format.js';
 import { useLoad } from '../load.js';
 import { PartnerLink } from '../names.js';
 import { linkTo } from '../router.js';
@@ -203,7 +203,7 @@ function Today({ now: { today, yesterday } }: { readonly now: Overview }) {
           <>
             {format(figureOf(today))}
             <small>
-              {until}: {format(figureOf(yesterday))}
+              {until}: {(format === usd ? estimatedUsd : format)(figureOf(yesterday))}
             </small>
           </>,
         ])}

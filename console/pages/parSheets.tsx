@@ -27,7 +27,7 @@ export function ParSheets({ place }: { readonly place: Place }) {
               rows={parSheets}
               isPage={total > limit}
               keyOf={({ parSheetId }) => parSheetId}
-              empty="There are no PAR sheets yet."
+              empty="There are no PAR sheets yet. A partner uploads a sheet by the API (POST /par-sheets); it is then listed here."
               columns={[
                 { heading: 'Id', cell: ({ parSheetId }) => parSheetId, isNumber: true },
                 {

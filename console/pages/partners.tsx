@@ -2,6 +2,7 @@
 import { api, bodyOf, type Schemas } from '../api.js';
 import { Field, Form } from '../form.js';
 import { count, NONE, percent, time, usd } from '../format.js';
+import { FormDialog, Toolbar } from '../formDialog.js';
 import { useLoad } from '../load.js';
 import { GAME_COLUMN, usePartnerNames, useTitle } from '../names.js';
 import { go, linkTo, type Place } from '../router.js';
@@ -29,6 +30,17 @@ export function Partners({ place }: { readonly place: Place }) {
   };
   return (
     <>
+      {mayChange ? (
+        <Toolbar>
+          <FormDialog title="New partner">
+            <Form label="New partner" button="Create partner" act={create}>
+              <Field label="Slug" name="slug" required hint="Lowercase letters, digits and hyphens" />
+              <Field label="Name" name="name" required />
+              <Field label="Environment" name="environment" options={['sandbox', 'production']} />
+            </Form>
+          </FormDialog>
+        </Toolbar>
+      ) : null}
       {ofCell === null ? null : (
         <p class="note">
           Of cell {ofCell} only. <a href={linkTo(['partners'])}>All partners</a>
@@ -40,7 +52,11 @@ export function Partners({ place }: { readonly place: Place }) {
             caption="Partners"
             rows={ofCell === null ? partners : partners.filter(({ cell }) => String(cell) === ofCell)}
             keyOf={({ partnerId }) => partnerId}
-            empty={ofCell === null ? 'There are no partners yet.' : 'This cell has no partners.'}
+            empty={
+              ofCell === null
+                ? 'There are no partners yet. Create the first one with New partner, then issue a key to it.'
+                : 'This cell has no partners. New partners are placed in the cells with the fewest.'
+            }
             columns={[
               { heading: 'Id', cell: ({ partnerId }) => partnerId, isNumber: true },
               {
@@ -61,15 +77,6 @@ export function Partners({ place }: { readonly place: Place }) {
           />
         )}
       </Load>
-      {mayChange ? (
-        <Panel title="New partner">
-          <Form label="New partner" button="Create partner" act={create}>
-            <Field label="Slug" name="slug" required hint="Lowercase letters, digits and hyphens" />
-            <Field label="Name" name="name" required />
-            <Field label="Environment" name="environment" options={['sandbox', 'production']} />
-          </Form>
-        </Panel>
-      ) : null}
     </>
   );
 }
@@ -87,11 +94,11 @@ export function PartnerDetail({ place }: { readonly place: Place }) {
     <Load loaded={loaded}>
       {(partner) => (
         <>
+          <Settings partner={partner} onChanged={loaded.reload} />
           <PartnerFacts partner={partner} games={games.data?.games} />
           <Panel title="Traffic">
             <TrafficChart partnerId={id} />
           </Panel>
-          <Settings partner={partner} onChanged={loaded.reload} />
           <Keys id={id} isActive={partner.isActive} />
           <Panel title="Games">
             <Load loaded={games}>{(list) => <PartnerGames games={list.games} />}</Load>
@@ -212,32 +219,34 @@ function Settings({ partner, onChanged }: { readonly partner: Partner; readonly 
       ),
     );
   return (
-    <Panel title="Settings">
-      <Form
-        label="Settings"
-        button="Change"
-        keepsValues
-        confirm={{
-          title: `Change the settings of ${partner.name}?`,
-          consequence: "The new settings apply to the partner's next requests.",
-          button: 'Change',
-          asksReason: true,
-        }}
-        act={(values) => change(changed(values))}
-      >
-        <Field label="Name" name="name" value={partner.name} required />
-        {LIMITS.map(([name, label]) => (
-          <Field key={name} label={label} name={name} type="number" value={partner[name] ?? ''} />
-        ))}
-        <Field
-          label="Balances"
-          name="balanceMode"
-          options={['track', 'enforce']}
-          value={partner.balanceMode}
-        />
-        <Field label="Contact" name="contactEmail" type="email" value={partner.contactEmail ?? ''} />
-      </Form>
-    </Panel>
+    <Toolbar>
+      <FormDialog title="Change settings">
+        <Form
+          label="Settings"
+          button="Change"
+          keepsValues
+          confirm={{
+            title: `Change the settings of ${partner.name}?`,
+            consequence: "The new settings apply to the partner's next requests.",
+            button: 'Change',
+            asksReason: true,
+          }}
+          act={(values) => change(changed(values))}
+        >
+          <Field label="Name" name="name" value={partner.name} required />
+          {LIMITS.map(([name, label]) => (
+            <Field key={name} label={label} name={name} type="number" value={partner[name] ?? ''} />
+          ))}
+          <Field
+            label="Balances"
+            name="balanceMode"
+            options={['track', 'enforce']}
+            value={partner.balanceMode}
+          />
+          <Field label="Contact" name="contactEmail" type="email" value={partner.contactEmail ?? ''} />
+        </Form>
+      </FormDialog>
+    </Toolbar>
   );
 }
 
@@ -279,13 +288,23 @@ function Keys({ id, isActive }: { readonly id: number; readonly isActive: boolea
   );
   return (
     <Panel title="API keys">
+      {mayChange && isActive ? (
+        <Toolbar>
+          <FormDialog title="New key">
+            <Form label="New key" button="Issue key" act={issue}>
+              <Field label="Purpose of the key" name="name" />
+              <Field label="Expires (UTC)" name="expires" type="date" hint="Empty: never" />
+            </Form>
+          </FormDialog>
+        </Toolbar>
+      ) : null}
       <Load loaded={loaded}>
         {({ keys }) => (
           <Table
             caption="API keys"
             rows={keys}
             keyOf={({ keyId }) => keyId}
-            empty="No keys yet. Issue one below."
+            empty="No keys yet. Issue one with New key, and give it to the partner."
             columns={[
               { heading: 'Id', cell: ({ keyId }) => keyId, isNumber: true },
               { heading: 'Name', cell: ({ name }) => name ?? NONE },
@@ -305,12 +324,6 @@ function Keys({ id, isActive }: { readonly id: number; readonly isActive: boolea
           />
         )}
       </Load>
-      {mayChange && isActive ? (
-        <Form label="New key" button="Issue key" act={issue}>
-          <Field label="Purpose of the key" name="name" />
-          <Field label="Expires (UTC)" name="expires" type="date" hint="Empty: never" />
-        </Form>
-      ) : null}
     </Panel>
   );
 }
@@ -320,7 +333,7 @@ const PartnerGames = ({ games }: { readonly games: readonly Schemas['OperatorGam
     caption="Games"
     rows={games}
     keyOf={({ gameConfigId }) => gameConfigId}
-    empty="This partner has no games yet."
+    empty="This partner has no games yet. It registers slot games by the API; create raffles and tables here."
     columns={[
       GAME_COLUMN,
       { heading: 'Kind', cell: ({ gameType }) => gameType },
@@ -342,7 +355,7 @@ function Hooks({ id }: { readonly id: number }) {
             caption="Webhooks"
             rows={webhooks}
             keyOf={(webhook) => webhook.id}
-            empty="This partner has no webhooks."
+            empty="This partner has no webhooks. It registers them by the API (POST /webhooks)."
             columns={[
               { heading: 'URL', cell: ({ url }) => <span class="address">{url}</span> },
               { heading: 'Events', cell: ({ events }) => events.join(', ') },

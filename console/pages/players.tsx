@@ -5,12 +5,13 @@ import { api, bodyOf, type Schemas } from '../api.js';
 import type { Question } from '../dialog.js';
 import { Field, Form } from '../form.js';
 import { NONE, time, usd } from '../format.js';
+import { FormDialog, Toolbar } from '../formDialog.js';
 import { useLoad } from '../load.js';
 import { GameLink, PartnerField, PartnerLink, useGameNames, usePartnerOf } from '../names.js';
 import { go, linkTo, type Place } from '../router.js';
 import { useMayBlock, useMayChange } from '../session.js';
 import { Table } from '../table.js';
-import { DangerZone, Facts, Fault, Load, Panel, Status } from '../ui.js';
+import { Facts, Fault, Load, Panel, Status } from '../ui.js';
 import { RecallPanel } from './recall.js';
 
 type Statement = Schemas['Statement'];
@@ -52,6 +53,7 @@ export function PlayerStatement({ place }: { readonly place: Place }) {
     <Load loaded={loaded}>
       {(statement) => (
         <>
+          <Changes statement={statement} onChanged={loaded.reload} />
           <Facts
             of={[
               ['Partner', <PartnerLink key="partner" id={id} />],
@@ -62,7 +64,6 @@ export function PlayerStatement({ place }: { readonly place: Place }) {
           />
           <RecallPanel id={id} playerId={playerId} />
           <Entries statement={statement} />
-          <Changes statement={statement} onChanged={loaded.reload} />
         </>
       )}
     </Load>
@@ -92,7 +93,7 @@ function Entries({ statement }: { readonly statement: Statement }) {
         isPage={nextCursor !== null}
         rows={entries}
         keyOf={({ entryId }) => entryId}
-        empty="No entries."
+        empty="No entries. The first spin or adjustment of the player appears here."
         columns={[
           { heading: 'Time (UTC)', cell: ({ createdAt }) => time(createdAt) },
           { heading: 'Kind', cell: ({ kind }) => kind },
@@ -162,53 +163,57 @@ function Changes({
   const params = { path: { id, ...inPath }, query };
   const isBlocked = status === 'BLOCKED';
   return (
-    <DangerZone>
+    <Toolbar>
       {mayAdjust ? (
+        <FormDialog title="Adjust the balance">
+          <Form
+            label="Adjustment"
+            button="Adjust"
+            isDangerous
+            confirm={({ amountUsd }) => adjustmentQuestions(playerId, Number(amountUsd))}
+            act={async ({ amountUsd, reason }) => {
+              const body = { amountUsd: Number(amountUsd), reason: reason!, requestId };
+              const path = '/partners/{id}/players/{playerId}/adjustments';
+              const { balanceUsd } = await bodyOf(api.POST(path, { params, body }));
+              setRequestId(crypto.randomUUID());
+              onChanged();
+              return `The balance is ${usd(balanceUsd)}.`;
+            }}
+          >
+            <Field
+              label="Amount in USD"
+              name="amountUsd"
+              type="number"
+              required
+              hint="A negative amount reduces the balance"
+            />
+            <Field label="Reason" name="reason" required hint="Kept in the audit log" />
+          </Form>
+        </FormDialog>
+      ) : null}
+      <FormDialog title={isBlocked ? 'Unblock the player' : 'Block the player'} isDangerous={!isBlocked}>
         <Form
-          label="Adjustment"
-          button="Adjust the balance"
-          isDangerous
-          confirm={({ amountUsd }) => adjustmentQuestions(playerId, Number(amountUsd))}
-          act={async ({ amountUsd, reason }) => {
-            const body = { amountUsd: Number(amountUsd), reason: reason!, requestId };
-            const path = '/partners/{id}/players/{playerId}/adjustments';
-            const { balanceUsd } = await bodyOf(api.POST(path, { params, body }));
-            setRequestId(crypto.randomUUID());
+          label="Status"
+          button={isBlocked ? 'Unblock' : 'Block'}
+          isDangerous={!isBlocked}
+          confirm={{
+            title: isBlocked ? `Unblock ${playerId}?` : `Block ${playerId}?`,
+            consequence: isBlocked
+              ? 'The player may play again.'
+              : 'All plays of this player are refused until you unblock the player. The balance does not change.',
+            button: isBlocked ? 'Unblock' : 'Block',
+            isDangerous: !isBlocked,
+          }}
+          act={async ({ reason }) => {
+            const body = { status: isBlocked ? 'ACTIVE' : 'BLOCKED', reason: reason! } as const;
+            await bodyOf(api.PATCH('/partners/{id}/players/{playerId}', { params, body }));
             onChanged();
-            return `The balance is ${usd(balanceUsd)}.`;
+            return isBlocked ? 'The player can play.' : 'The player is blocked.';
           }}
         >
-          <Field
-            label="Amount in USD"
-            name="amountUsd"
-            type="number"
-            required
-            hint="A negative amount reduces the balance"
-          />
           <Field label="Reason" name="reason" required hint="Kept in the audit log" />
         </Form>
-      ) : null}
-      <Form
-        label="Status"
-        button={isBlocked ? 'Unblock the player' : 'Block the player'}
-        isDangerous={!isBlocked}
-        confirm={{
-          title: isBlocked ? `Unblock ${playerId}?` : `Block ${playerId}?`,
-          consequence: isBlocked
-            ? 'The player may play again.'
-            : 'All plays of this player are refused until you unblock the player. The balance does not change.',
-          button: isBlocked ? 'Unblock' : 'Block',
-          isDangerous: !isBlocked,
-        }}
-        act={async ({ reason }) => {
-          const body = { status: isBlocked ? 'ACTIVE' : 'BLOCKED', reason: reason! } as const;
-          await bodyOf(api.PATCH('/partners/{id}/players/{playerId}', { params, body }));
-          onChanged();
-          return isBlocked ? 'The player can play.' : 'The player is blocked.';
-        }}
-      >
-        <Field label="Reason" name="reason" required hint="Kept in the audit log" />
-      </Form>
-    </DangerZone>
+      </FormDialog>
+    </Toolbar>
   );
 }

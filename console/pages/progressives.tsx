@@ -6,27 +6,31 @@ import { useState } from 'preact/hooks';
 import { api, bodyOf, type Schemas } from '../api.js';
 import { Field, Form } from '../form.js';
 import { count, percent, time, usd } from '../format.js';
+import { FormDialog, Toolbar } from '../formDialog.js';
 import { useLoad } from '../load.js';
 import { GameLink, usePartnerColumn, useTitle } from '../names.js';
 import { go, linkTo, type Place } from '../router.js';
 import { useMayChange } from '../session.js';
 import { Table } from '../table.js';
-import { DangerZone, Facts, Load, Pager, Panel, pageOf, Status } from '../ui.js';
+import { Facts, Load, Pager, Panel, pageOf, Status } from '../ui.js';
+import { RulesForm } from './progressiveRules.js';
 
 type Pot = Schemas['OperatorCommunal'];
 
 export function Progressives() {
+  const mayChange = useMayChange();
   const partnerColumn = usePartnerColumn();
   const loaded = useLoad(() => bodyOf(api.GET('/progressives', {})), []);
   return (
     <>
+      {mayChange ? <ChooseGame /> : null}
       <Load loaded={loaded}>
         {({ progressives }) => (
           <Table
             caption="Communal progressives"
             rows={progressives}
             keyOf={({ gameConfigId }) => gameConfigId}
-            empty="There are no communal progressives yet."
+            empty="There are no communal progressives yet. Add one to a slot game with New progressive."
             columns={[
               {
                 heading: 'Game',
@@ -45,7 +49,6 @@ export function Progressives() {
           />
         )}
       </Load>
-      {useMayChange() ? <ChooseGame /> : null}
     </>
   );
 }
@@ -66,24 +69,29 @@ function ChooseGame() {
     throw new Error(`None of the newest slot games has the name ${text}`);
   };
   return (
-    <Panel title="Add a communal progressive to a slot game">
-      <Form
-        label="Choose a game"
-        button="Go on"
-        act={async ({ game }) => {
-          go(['progressives', idOf(game!)]);
-          return null;
-        }}
-      >
-        <Field
-          label="Game"
-          name="game"
-          required={true}
-          hint="Name, system name or id"
-          proposals={slots.map(({ configName, displayName }) => ({ value: configName, label: displayName }))}
-        />
-      </Form>
-    </Panel>
+    <Toolbar>
+      <FormDialog title="New progressive">
+        <Form
+          label="Choose a game"
+          button="Go on"
+          act={async ({ game }) => {
+            go(['progressives', idOf(game!)]);
+            return null;
+          }}
+        >
+          <Field
+            label="Game"
+            name="game"
+            required={true}
+            hint="Name, system name or id"
+            proposals={slots.map(({ configName, displayName }) => ({
+              value: configName,
+              label: displayName,
+            }))}
+          />
+        </Form>
+      </FormDialog>
+    </Toolbar>
   );
 }
 
@@ -96,6 +104,7 @@ export function ProgressiveDetail({ place }: { readonly place: Place }) {
   const name = game.data?.displayName ?? `game ${id}`;
   return (
     <>
+      <Changes id={id} name={name} pot={pot.data} onChanged={pot.reload} />
       <Load loaded={pot}>
         {(shown) => (
           <>
@@ -139,7 +148,6 @@ export function ProgressiveDetail({ place }: { readonly place: Place }) {
         )}
       </Load>
       <Events place={place} id={id} />
-      <Changes id={id} name={name} pot={pot.data} onChanged={pot.reload} />
     </>
   );
 }
@@ -158,7 +166,7 @@ function Events({ place, id }: { readonly place: Place; readonly id: number }) {
               rows={events}
               isPage={total > limit}
               keyOf={({ eventId }) => eventId}
-              empty="No events yet."
+              empty="No events yet. An event is listed here when the counter reaches a tier."
               columns={[
                 { heading: 'Time (UTC)', cell: ({ createdAt }) => time(createdAt) },
                 { heading: 'Tier', cell: ({ tierName }) => tierName },
@@ -173,32 +181,6 @@ function Events({ place, id }: { readonly place: Place; readonly id: number }) {
       </Load>
     </Panel>
   );
-}
-
-/** Proposed rules for a game that has none yet. */
-const FIRST_RULES = {
-  enabled: true,
-  triggerInterval: 100,
-  triggerSplitPct: 50,
-  communitySplitPct: 50,
-  tiers: [{ tierLevel: 1, tierName: 'Shared', triggerAtSpins: 1000, amountUsd: '5.00' }],
-};
-
-/** Returns the rules of a pot in the form of a request body. */
-function rulesOf(pot: Pot): object {
-  const { enabled, triggerInterval, triggerSplitPct, communitySplitPct, tiers } = pot;
-  const { windowMinutes, communitySize, emptyCommunity, onShortBudget } = pot;
-  return {
-    enabled,
-    triggerInterval,
-    triggerSplitPct,
-    communitySplitPct,
-    tiers,
-    windowMinutes,
-    communitySize,
-    emptyCommunity,
-    onShortBudget,
-  };
 }
 
 function Changes({
@@ -218,65 +200,42 @@ function Changes({
   const params = { path: { id } };
   if (!useMayChange()) return null;
   return (
-    <DangerZone>
+    <Toolbar>
       {pot === undefined ? null : (
-        <Form
-          label="Fund"
-          button="Change the budget"
-          isDangerous
-          confirm={({ amountUsd }) => [
-            {
-              title: `Change the budget of ${name} by $${amountUsd}?`,
-              consequence: 'The budget is paid out to players. A negative amount withdraws unused budget.',
-              button: 'Change the budget',
-              isDangerous: true,
-              asksReason: true,
-            },
-          ]}
-          act={async ({ amountUsd, reason }) => {
-            const body = { amountUsd: amountUsd!, reason: reason!, requestId };
-            await bodyOf(api.POST('/games/{id}/communal/funding', { params, body }));
-            setRequestId(crypto.randomUUID());
-            onChanged();
-            return 'The budget is changed.';
-          }}
-        >
-          <Field
-            label="Amount in USD"
-            name="amountUsd"
-            required
-            hint="For example 100.00; a negative amount withdraws"
-          />
-        </Form>
+        <FormDialog title="Change the budget">
+          <Form
+            label="Fund"
+            button="Change the budget"
+            isDangerous
+            confirm={({ amountUsd }) => [
+              {
+                title: `Change the budget of ${name} by $${amountUsd}?`,
+                consequence: 'The budget is paid out to players. A negative amount withdraws unused budget.',
+                button: 'Change the budget',
+                isDangerous: true,
+                asksReason: true,
+              },
+            ]}
+            act={async ({ amountUsd, reason }) => {
+              const body = { amountUsd: amountUsd!, reason: reason!, requestId };
+              await bodyOf(api.POST('/games/{id}/communal/funding', { params, body }));
+              setRequestId(crypto.randomUUID());
+              onChanged();
+              return 'The budget is changed.';
+            }}
+          >
+            <Field
+              label="Amount in USD"
+              name="amountUsd"
+              required
+              hint="For example 100.00; a negative amount withdraws"
+            />
+          </Form>
+        </FormDialog>
       )}
-      <Form
-        key={pot?.version}
-        label="Rules"
-        button="Set the rules"
-        isDangerous
-        keepsValues
-        confirm={{
-          title: `Set the rules of ${name}?`,
-          consequence: 'The rules apply from the next spin on. The counter keeps the spins counted so far.',
-          button: 'Set the rules',
-          isDangerous: true,
-          asksReason: true,
-        }}
-        act={async ({ rules, reason }) => {
-          const body = { ...(JSON.parse(rules!) as Schemas['CommunalBody']), reason: reason! };
-          await bodyOf(api.PUT('/games/{id}/communal', { params, body }));
-          onChanged();
-          return 'The rules are in force.';
-        }}
-      >
-        <Field
-          label="Rules as JSON"
-          name="rules"
-          rows={10}
-          required
-          value={JSON.stringify(pot === undefined ? FIRST_RULES : rulesOf(pot), null, 2)}
-        />
-      </Form>
-    </DangerZone>
+      <FormDialog title={pot === undefined ? 'Set the first rules' : 'Change the rules'}>
+        <RulesForm id={id} name={name} pot={pot} onChanged={onChanged} />
+      </FormDialog>
+    </Toolbar>
   );
 }

@@ -7,18 +7,20 @@ import { api, bodyOf } from '../api.js';
 import type { Question } from '../dialog.js';
 import { Field, Form } from '../form.js';
 import { count, percent, usd } from '../format.js';
+import { FormDialog, Toolbar } from '../formDialog.js';
 import { useLoad } from '../load.js';
 import { GAME_COLUMN, GameLink, PartnerField, usePartnerColumn, usePartnerOf } from '../names.js';
 import { type Preview, previewOf, prizesOf } from '../prizes.js';
 import type { Place } from '../router.js';
 import { useMayChange } from '../session.js';
 import { Table } from '../table.js';
-import { Facts, Load, Panel, Status } from '../ui.js';
+import { Facts, Load, Status } from '../ui.js';
 import { stateOf } from './games.js';
 
 const EVERY_MS = 5000;
 
 export function Raffles({ place }: { readonly place: Place }) {
+  const mayChange = useMayChange();
   const partnerColumn = usePartnerColumn();
   const loaded = useLoad(
     async () => {
@@ -30,13 +32,14 @@ export function Raffles({ place }: { readonly place: Place }) {
   );
   return (
     <>
+      {mayChange ? <NewRaffle partner={place.query.get('partner') ?? ''} onMade={loaded.reload} /> : null}
       <Load loaded={loaded}>
         {(raffles) => (
           <Table
             caption="Raffles, newest first"
             rows={raffles}
             keyOf={({ gameConfigId }) => gameConfigId}
-            empty="There are no raffles among the newest 100 games."
+            empty="There are no raffles among the newest 100 games. Create one with New raffle from a CSV file of its prizes."
             columns={[
               { ...GAME_COLUMN, heading: 'Raffle' },
               partnerColumn,
@@ -49,9 +52,6 @@ export function Raffles({ place }: { readonly place: Place }) {
           />
         )}
       </Load>
-      {useMayChange() ? (
-        <NewRaffle partner={place.query.get('partner') ?? ''} onMade={loaded.reload} />
-      ) : null}
     </>
   );
 }
@@ -143,31 +143,33 @@ function NewRaffle({ partner, onMade }: { readonly partner: string; readonly onM
     );
   };
   return (
-    <Panel title="New raffle">
-      <div onInput={(event) => look((event.target as HTMLInputElement).form!)}>
-        <Form label="New raffle" button="Create raffle" act={create} confirm={questionsOf}>
-          <PartnerField value={partner} />
-          <Field label="Name" name="displayName" required hint="Shown to players" />
-          <Field label="System name" name="configName" required hint="Uppercase letters, digits and _" />
-          <Field label="Ticket price in USD" name="ticketPriceUsd" type="number" value={1} required />
-          <Field label="Tickets" name="poolSize" type="number" value={1000} required />
-          <label class="field">
-            <span>Prizes from a CSV file</span>
-            <input type="file" accept=".csv,text/csv" onChange={readFile} />
-          </label>
-          <Field
-            label="Prizes as CSV"
-            name="prizes"
-            rows={6}
-            required
-            hint="First line: prizeName,prizeTier,valueUsd,count"
-          />
-        </Form>
-      </div>
-      <div role="status">
-        {shown.error === undefined ? null : <p class="fault">{shown.error}</p>}
-        {shown.preview === undefined ? null : <PreviewFacts preview={shown.preview} />}
-      </div>
-    </Panel>
+    <Toolbar>
+      <FormDialog title="New raffle">
+        <div onInput={(event) => look((event.target as HTMLInputElement).form!)}>
+          <Form label="New raffle" button="Create raffle" act={create} confirm={questionsOf}>
+            <PartnerField value={partner} />
+            <Field label="Name" name="displayName" required hint="Shown to players" />
+            <Field label="System name" name="configName" required hint="Uppercase letters, digits and _" />
+            <Field label="Ticket price in USD" name="ticketPriceUsd" type="number" value={1} required />
+            <Field label="Tickets" name="poolSize" type="number" value={1000} required />
+            <label class="field">
+              <span>Prizes from a CSV file</span>
+              <input type="file" accept=".csv,text/csv" onChange={readFile} />
+            </label>
+            <Field
+              label="Prizes as CSV"
+              name="prizes"
+              rows={6}
+              required
+              hint="First line: prizeName,prizeTier,valueUsd,count"
+            />
+          </Form>
+        </div>
+        <div role="status">
+          {shown.error === undefined ? null : <p class="fault">{shown.error}</p>}
+          {shown.preview === undefined ? null : <PreviewFacts preview={shown.preview} />}
+        </div>
+      </FormDialog>
+    </Toolbar>
   );
 }

@@ -5,6 +5,7 @@
 import { api, bodyOf, type Schemas } from '../api.js';
 import { Field, Form, StatusFilter } from '../form.js';
 import { count, NONE, percent, time, usd } from '../format.js';
+import { FormDialog, Toolbar } from '../formDialog.js';
 import { useLoad } from '../load.js';
 import { NamedGame } from '../names.js';
 import { linkTo, type Place } from '../router.js';
@@ -42,7 +43,10 @@ export function Returns({ place }: { readonly place: Place }) {
       <Load loaded={loaded}>
         {({ reviews, limit, total }) =>
           reviews.length === 0 ? (
-            <p class="empty">No review matches these filters.</p>
+            <p class="empty">
+              No review matches these filters. A review opens when the daily judgement of a game's return lies
+              outside its band.
+            </p>
           ) : (
             <>
               {reviews.map((review) => (
@@ -112,39 +116,43 @@ function Work({ review, onChanged }: { readonly review: Review; readonly onChang
   if (!useMayChange()) return null;
   const params = { path: { id: review.reviewId } };
   return (
-    <>
-      <Form
-        label={`Note on review ${review.reviewId}`}
-        button="Add the note"
-        act={async ({ text }) => {
-          await bodyOf(api.POST('/rtp-reviews/{id}/notes', { params, body: { text: text! } }));
-          onChanged();
-          return 'The note is saved.';
-        }}
-      >
-        <Field label="Note" name="text" required />
-      </Form>
-      <Form
-        label={`Close review ${review.reviewId}`}
-        button="Close the review"
-        confirm={({ finding }) => [
-          {
-            title: `Close review ${review.reviewId} as ${finding}?`,
-            consequence:
-              "The review stays on record and can't be opened again. A later judgement opens a new review.",
-            button: 'Close',
-          },
-        ]}
-        act={async ({ finding, text }) => {
-          const body = { finding: finding as 'CHANCE', text: text! };
-          await bodyOf(api.POST('/rtp-reviews/{id}/close', { params, body }));
-          onChanged();
-          return 'The review is closed.';
-        }}
-      >
-        <Field label="Finding" name="finding" options={FINDINGS} />
-        <Field label="Why" name="text" required />
-      </Form>
-    </>
+    <Toolbar>
+      <FormDialog title="Add a note">
+        <Form
+          label={`Note on review ${review.reviewId}`}
+          button="Add the note"
+          act={async ({ text }) => {
+            await bodyOf(api.POST('/rtp-reviews/{id}/notes', { params, body: { text: text! } }));
+            onChanged();
+            return 'The note is saved.';
+          }}
+        >
+          <Field label="Note" name="text" required />
+        </Form>
+      </FormDialog>
+      <FormDialog title="Close the review">
+        <Form
+          label={`Close review ${review.reviewId}`}
+          button="Close it"
+          confirm={({ finding }) => [
+            {
+              title: `Close review ${review.reviewId} as ${finding}?`,
+              consequence:
+                "The review stays on record and can't be opened again. A later judgement opens a new review.",
+              button: 'Close',
+            },
+          ]}
+          act={async ({ finding, text }) => {
+            const body = { finding: finding as 'CHANCE', text: text! };
+            await bodyOf(api.POST('/rtp-reviews/{id}/close', { params, body }));
+            onChanged();
+            return 'The review is closed.';
+          }}
+        >
+          <Field label="Finding" name="finding" options={FINDINGS} />
+          <Field label="Why" name="text" required />
+        </Form>
+      </FormDialog>
+    </Toolbar>
   );
 }

@@ -5,6 +5,7 @@
 import { api, bodyOf, type Schemas } from '../api.js';
 import { Field, Form, StatusFilter } from '../form.js';
 import { count, NONE, percent, time, usd } from '../format.js';
+import { FormDialog, Toolbar } from '../formDialog.js';
 import { useLoad } from '../load.js';
 import {
   GAME_COLUMN,
@@ -27,6 +28,7 @@ const STATUSES = ['', 'PENDING', 'GENERATED', 'ACKNOWLEDGED', 'DISPUTED'];
 const SHOWN = 3;
 
 export function Settlements({ place }: { readonly place: Place }) {
+  const mayChange = useMayChange();
   const page = pageOf(place);
   const partnerColumn = usePartnerColumn();
   const status = place.query.get('status') ?? '';
@@ -34,6 +36,7 @@ export function Settlements({ place }: { readonly place: Place }) {
   const loaded = useLoad(() => bodyOf(api.GET('/settlements', { params: { query } })), [page, status]);
   return (
     <>
+      {mayChange ? <MakeReport onMade={loaded.reload} /> : null}
       <StatusFilter path="settlements" options={STATUSES} status={status} />
       <Load loaded={loaded}>
         {({ reports, limit, total }) => (
@@ -44,7 +47,7 @@ export function Settlements({ place }: { readonly place: Place }) {
               isPage={total > limit}
               file="settlements"
               keyOf={({ partnerId, reportDate }) => `${partnerId} ${reportDate}`}
-              empty="No report matches these filters."
+              empty="No report matches these filters. Reports are made each night; make one now with Make a report."
               columns={[
                 {
                   heading: 'Day (UTC)',
@@ -64,7 +67,6 @@ export function Settlements({ place }: { readonly place: Place }) {
           </>
         )}
       </Load>
-      {useMayChange() ? <MakeReport onMade={loaded.reload} /> : null}
     </>
   );
 }
@@ -77,20 +79,22 @@ const makeReport = (id: number, date: string, reason?: string): Promise<Report> 
 function MakeReport({ onMade }: { readonly onMade: () => void }) {
   const partnerOf = usePartnerOf();
   return (
-    <Panel title="Make a report now">
-      <Form
-        label="Make a report"
-        button="Make report"
-        act={async ({ partner, date }) => {
-          const { revision, reportStatus } = await makeReport(partnerOf(partner!), date!);
-          onMade();
-          return `Revision ${revision} is ${reportStatus}.`;
-        }}
-      >
-        <PartnerField />
-        <Field label="Day (UTC)" name="date" type="date" required />
-      </Form>
-    </Panel>
+    <Toolbar>
+      <FormDialog title="Make a report">
+        <Form
+          label="Make a report"
+          button="Make report"
+          act={async ({ partner, date }) => {
+            const { revision, reportStatus } = await makeReport(partnerOf(partner!), date!);
+            onMade();
+            return `Revision ${revision} is ${reportStatus}.`;
+          }}
+        >
+          <PartnerField />
+          <Field label="Day (UTC)" name="date" type="date" required />
+        </Form>
+      </FormDialog>
+    </Toolbar>
   );
 }
 
@@ -137,6 +141,9 @@ export function SettlementDetail({ place }: { readonly place: Place }) {
       <Load loaded={loaded}>
         {(revisions) => (
           <>
+            {revisions[0]!.reportStatus === 'ACKNOWLEDGED' ? null : (
+              <Revise id={id} date={date} onMade={loaded.reload} />
+            )}
             <Table
               caption="Revisions, newest first"
               rows={LINES}
@@ -152,9 +159,6 @@ export function SettlementDetail({ place }: { readonly place: Place }) {
               ]}
             />
             <Breakdown report={revisions[0]!} />
-            {revisions[0]!.reportStatus === 'ACKNOWLEDGED' ? null : (
-              <Revise id={id} date={date} onMade={loaded.reload} />
-            )}
           </>
         )}
       </Load>
@@ -165,21 +169,23 @@ export function SettlementDetail({ place }: { readonly place: Place }) {
 function Revise(props: { readonly id: number; readonly date: string; readonly onMade: () => void }) {
   if (!useMayChange()) return null;
   return (
-    <Form
-      label="Make a new revision"
-      button="Make a new revision"
-      confirm={{
-        title: `Make a new revision of the report of ${props.date}?`,
-        consequence: 'The partner gets a report that replaces the previous revision. Both stay on record.',
-        button: 'Make the revision',
-        asksReason: true,
-      }}
-      act={async ({ reason }) => {
-        const { revision } = await makeReport(props.id, props.date, reason);
-        props.onMade();
-        return `Revision ${revision} was made.`;
-      }}
-    />
+    <Toolbar>
+      <Form
+        label="Make a new revision"
+        button="Make a new revision"
+        confirm={{
+          title: `Make a new revision of the report of ${props.date}?`,
+          consequence: 'The partner gets a report that replaces the previous revision. Both stay on record.',
+          button: 'Make the revision',
+          asksReason: true,
+        }}
+        act={async ({ reason }) => {
+          const { revision } = await makeReport(props.id, props.date, reason);
+          props.onMade();
+          return `Revision ${revision} was made.`;
+        }}
+      />
+    </Toolbar>
   );
 }
 

@@ -5,6 +5,7 @@
 import { api, bodyOf, type Schemas } from '../api.js';
 import { Field, Form, StatusFilter } from '../form.js';
 import { NONE, time } from '../format.js';
+import { FormDialog, Toolbar } from '../formDialog.js';
 import { useLoad } from '../load.js';
 import { usePartnerColumn } from '../names.js';
 import type { Place } from '../router.js';
@@ -62,6 +63,7 @@ export function Webhooks({ place }: { readonly place: Place }) {
   const overview = useLoad(() => bodyOf(api.GET('/overview', {})), []);
   return (
     <>
+      {mayChange ? <ResendAll onSent={loaded.reload} /> : null}
       <Load loaded={overview}>
         {({ failingWebhooks }) => (
           <Panel title="Failing webhooks">
@@ -111,31 +113,32 @@ export function Webhooks({ place }: { readonly place: Place }) {
           </>
         )}
       </Load>
-      {mayChange ? <ResendAll onSent={loaded.reload} /> : null}
     </>
   );
 }
 
 const ResendAll = ({ onSent }: { readonly onSent: () => void }) => (
-  <Panel title="Resend failed deliveries">
-    <Form
-      label="Resend all"
-      button="Resend all"
-      confirm={({ hours }) => [
-        {
-          title: 'Resend all failed deliveries?',
-          consequence: `All partners' deliveries that failed in the last ${hours} hours are resent.`,
-          button: 'Resend all',
-        },
-      ]}
-      act={async ({ hours }) => {
-        const since = new Date(Date.now() - Number(hours) * HOUR_MS).toISOString();
-        const { resent } = await bodyOf(api.POST('/webhooks/resend', { body: { since } }));
-        onSent();
-        return `${resent} will be resent.`;
-      }}
-    >
-      <Field label="Failed within the last hours" name="hours" type="number" value={24} required />
-    </Form>
-  </Panel>
+  <Toolbar>
+    <FormDialog title="Resend failed deliveries">
+      <Form
+        label="Resend all"
+        button="Resend all"
+        confirm={({ hours }) => [
+          {
+            title: 'Resend all failed deliveries?',
+            consequence: `All partners' deliveries that failed in the last ${hours} hours are resent.`,
+            button: 'Resend all',
+          },
+        ]}
+        act={async ({ hours }) => {
+          const since = new Date(Date.now() - Number(hours) * HOUR_MS).toISOString();
+          const { resent } = await bodyOf(api.POST('/webhooks/resend', { body: { since } }));
+          onSent();
+          return `${resent} will be resent.`;
+        }}
+      >
+        <Field label="Failed within the last hours" name="hours" type="number" value={24} required />
+      </Form>
+    </FormDialog>
+  </Toolbar>
 );

@@ -93,7 +93,10 @@ describe.skipIf(browser === undefined)("the operators' console", { timeout: 4 * 
     await on.getByRole('heading', { level: 1, name: heading }).waitFor();
     await on.getByText('Loading…').first().waitFor({ state: 'detached' });
   };
-  const dialog = () => page.getByRole('dialog');
+  /** The dialog with a question or the search; a form in a dialog may be open behind it. */
+  const dialog = () => page.locator('dialog:not(.holds-form)');
+  /** Presses a button that opens a form. */
+  const open = (name: string) => page.getByRole('button', { name, exact: true }).click();
   const form = (name: string) => page.getByRole('form', { name, exact: true });
 
   test('the console refuses a wrong operator key and accepts the right one', async () => {
@@ -116,17 +119,20 @@ describe.skipIf(browser === undefined)("the operators' console", { timeout: 4 * 
 
   test('the console creates a partner, a key, and a raffle from a CSV file after a preview of its return', async () => {
     await go('partners', 'Partners');
+    await open('New partner');
     await form('New partner').getByLabel('Slug').fill('acme');
     await form('New partner').getByLabel('Name').fill('Acme Games');
     await form('New partner').getByRole('button').click();
     await page.getByRole('heading', { level: 1, name: 'Acme Games' }).waitFor();
     partnerId = Number(new URL(page.url()).hash.split('/')[2]);
+    await open('New key');
     await form('New key').getByRole('button').click();
     key = await page.locator('.secret code').innerText();
     expect((await service.partner('GET', '/version', key)).status).toBe(200);
 
     await go('partners/acme', 'Acme Games');
     await go('raffles?partner=acme', 'Raffles');
+    await open('New raffle');
     const raffle = form('New raffle');
     await raffle.getByLabel('Name', { exact: false }).first().fill('Spring Raffle');
     await raffle.getByLabel('System name').fill('SPRING');
@@ -175,6 +181,7 @@ describe.skipIf(browser === undefined)("the operators' console", { timeout: 4 * 
 
   test("the console adjusts a player's balance, and the statement shows the adjustment", async () => {
     await go(`players/${partnerId}/alice`, 'Player alice');
+    await open('Adjust the balance');
     await form('Adjustment').getByLabel('Amount in USD').fill('12.5');
     await form('Adjustment').getByLabel('Reason').fill('goodwill');
     await form('Adjustment').getByRole('button').click();
@@ -186,6 +193,7 @@ describe.skipIf(browser === undefined)("the operators' console", { timeout: 4 * 
 
   test("the console asks twice before a large adjustment, and requires the player's name to be typed", async () => {
     await go(`players/${partnerId}/alice`, 'Player alice');
+    await open('Adjust the balance');
     await form('Adjustment').getByLabel('Amount in USD').fill('-1000.01');
     await form('Adjustment').getByLabel('Reason').fill('a mistake');
     await form('Adjustment').getByRole('button').click();
@@ -200,6 +208,8 @@ describe.skipIf(browser === undefined)("the operators' console", { timeout: 4 * 
     expect(await adjust.isDisabled()).toBe(false);
     await page.keyboard.press('Escape');
     await dialog().waitFor({ state: 'detached' });
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
     const statement = await service.operator<{ entries: { kind: string }[] }>(
       'GET',
       `/partners/${partnerId}/players/alice/statement`,
@@ -216,13 +226,14 @@ describe.skipIf(browser === undefined)("the operators' console", { timeout: 4 * 
     const leaveTo = async (path: string, heading: string): Promise<void> => {
       await page.evaluate(`location.hash = '#/${path}'`);
       await page.getByRole('heading', { level: 1, name: heading }).waitFor();
-      await dialog().waitFor({ state: 'detached' });
+      await page.getByRole('dialog').waitFor({ state: 'detached' });
     };
     const bob = await service.spin(key, { gameId, playerId: 'bob', wagerUsd: 0.25 });
     expect(bob.status).toBe(200);
     const before = await adjustments();
     for (const amount of ['12', '-1200']) {
       await go(`players/${partnerId}/alice`, 'Player alice');
+      await open('Adjust the balance');
       await form('Adjustment').getByLabel('Amount in USD').fill(amount);
       await form('Adjustment').getByLabel('Reason').fill('for another player');
       await form('Adjustment').getByRole('button').click();

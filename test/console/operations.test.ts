@@ -65,7 +65,7 @@ describe.skipIf(browser === undefined)("the console's pages for rare tasks", { t
     await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
   }
   const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-  const dialog = () => page.getByRole('dialog');
+  const dialog = () => page.locator('dialog:not(.holds-form)');
   const form = (label: string) => page.getByRole('form', { name: label, exact: true });
   const cellOf = async (): Promise<number> =>
     (await service.operator<{ cell: number }>('GET', `/partners/${partnerId}`)).body.cell;
@@ -133,6 +133,7 @@ describe.skipIf(browser === undefined)("the console's pages for rare tasks", { t
 
   test('the console creates a blackjack table with the chosen rules', async () => {
     await go('rounds', 'Rounds');
+    await page.getByRole('button', { name: 'New blackjack table' }).click();
     const table = form('New blackjack table');
     await table.getByRole('combobox', { name: 'Partner' }).fill(String(partnerId));
     await table.getByLabel('Name', { exact: false }).first().fill('Single Deck');
@@ -150,6 +151,37 @@ describe.skipIf(browser === undefined)("the console's pages for rare tasks", { t
     expect(new URL(page.url()).hash).toBe(`#/${subject.replace('game:', 'games/')}`);
     expect(after).toMatchObject({
       rules: { decks: 1, blackjackPays: '6:5', dealerHitsSoft17: true, peek: true, maxHands: 2 },
+    });
+  });
+
+  test('the console sets the rules of a communal progressive with two tiers', async () => {
+    const slotId = await service.api.newGame(key, 'shared', parSheet('classic-3-reel'));
+    await go(`progressives/${slotId}`, 'Progressive of shared');
+    await page.getByRole('button', { name: 'Set the first rules' }).click();
+    const rules = form('Rules');
+    await rules.getByLabel('Interval in spins').fill('50');
+    await rules.getByLabel('Share of the player who fires, in %').fill('40.5');
+    await rules.getByRole('button', { name: 'Add a tier' }).click();
+    const tier = rules.getByRole('group', { name: 'Tier 2' });
+    await tier.getByLabel('Name').fill('Grand');
+    await tier.getByLabel('Pays, in USD').fill('250.5');
+    await page.evaluate(axe);
+    const { violations } = await page.evaluate<{ violations: { id: string }[] }>('axe.run()');
+    expect(violations.map(({ id }) => id)).toEqual([]);
+    await rules.getByRole('button', { name: 'Set the rules' }).click();
+    await dialog().getByLabel('Reason').fill('the spring promotion');
+    await dialog().getByRole('button', { name: 'Set the rules' }).click();
+    await page.getByText('The rules are in force.').waitFor();
+    const { body } = await service.operator('GET', `/games/${slotId}/communal`);
+    expect(body).toMatchObject({
+      enabled: true,
+      triggerInterval: 50,
+      triggerSplitPct: 40.5,
+      communitySplitPct: 59.5,
+      tiers: [
+        { tierLevel: 1, tierName: 'Shared', triggerAtSpins: 1000, amountUsd: '5.00' },
+        { tierLevel: 2, tierName: 'Grand', triggerAtSpins: 10_000, amountUsd: '250.50' },
+      ],
     });
   });
 

@@ -57,11 +57,10 @@ describe.skipIf(browser === undefined)(
           ['Block', 'The player is blocked.'],
           ['Unblock', 'The player can play.'],
         ] as const) {
+          await page.getByRole('button', { name: `${button} the player` }).click();
           await form('Status').getByLabel('Reason').fill('a look');
-          await form('Status')
-            .getByRole('button', { name: `${button} the player` })
-            .click();
-          await page.getByRole('dialog').getByRole('button', { name: button, exact: true }).click();
+          await form('Status').getByRole('button', { name: button, exact: true }).click();
+          await page.locator('dialog.ask').getByRole('button', { name: button, exact: true }).click();
           await page.getByText(told).waitFor();
         }
       },
