@@ -21,7 +21,7 @@ const isSameVoid = (a: Entry, b: Entry): boolean =>
   a.actor === b.actor &&
   member(a.after, 'reason') === member(b.after, 'reason');
 
-/** Returns the number of refunded tickets in words, from the entry that the worker writes after the last refund. */
+/** Returns the number of refunded tickets in words, from the entry that ends the refunds of a raffle. */
 function ticketsIn({ after }: Entry): string {
   const tickets = Number(member(after, 'tickets'));
   const refunded = Number(member(after, 'refunded'));

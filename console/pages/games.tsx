@@ -26,7 +26,7 @@ type Game = Schemas['OperatorGame'];
 export const stateOf = ({ status, statusReason }: Game): string =>
   status === 'CLOSED' && statusReason === 'VOIDED' ? 'VOIDED' : status;
 
-/** Returns whether the game refuses plays because its queue is empty. A raffle without tickets is sold out. */
+/** Returns whether the game refuses plays because its queue is empty. A raffle is then sold out. */
 const isDry = ({ gameType, status, queue }: Game): boolean =>
   gameType !== 'raffle' && status === 'ACTIVE' && queue.outcomesReady === 0;
 

@@ -23,7 +23,7 @@ const FIRST_RULES: Omit<Schemas['CommunalBody'], 'reason' | 'resetProgress'> = {
   tiers: [{ tierLevel: 1, tierName: 'Shared', triggerAtSpins: 1000, amountUsd: '5.00' }],
 };
 
-/** Returns the request body for the values of the form. The share of the community is what the trigger leaves. */
+/** Returns the request body for the values of the form. The two shares of an event sum to 100 %. */
 function bodyFor(values: Record<string, string>, tiers: number): Schemas['CommunalBody'] {
   const triggerSplitPct = Number(values.triggerSplitPct);
   return {

@@ -58,13 +58,15 @@ export const TrafficToday = Type.Object(
   { description: 'Totals of the current UTC day in the ledger' },
 );
 
+export const TrafficEnd = choice(
+  ['SAME_TIME', 'END_OF_DAY'],
+  '`SAME_TIME`: the totals end at the present time of day, and contain a proportionate share of the hour in which they end; `END_OF_DAY`: the totals are those of the whole day, because its hours are not stored',
+);
+
 export const TrafficYesterday = Type.Object(
   {
     ...trafficMembers,
-    until: choice(
-      ['SAME_TIME', 'END_OF_DAY'],
-      '`SAME_TIME`: the totals end at the present time of day, and contain a proportionate share of the hour in which they end; `END_OF_DAY`: the totals are those of the whole day, because its hours are not stored',
-    ),
+    until: TrafficEnd,
   },
   { description: 'Totals of the previous UTC day in the ledger, to compare today with' },
 );
