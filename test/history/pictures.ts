@@ -25,7 +25,8 @@ const { values } = parseArgs({
 });
 const DATA_DIR = resolve(ROOT, values.data);
 const TO = resolve(ROOT, values.to);
-const COLOURS = '24';
+/** Number of colors in a picture, which keeps the colors of states apart. */
+const COLOURS = '64';
 const MB = 1_048_576;
 
 const LOOKS = [
