@@ -77,7 +77,7 @@ function Palette({ onClose }: { readonly onClose: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const { nameOf } = usePartnerNames();
   const [text, setText] = useState('');
-  const [found, setFound] = useState<{ of: string; hits?: readonly Hit[]; error?: unknown }>();
+  const [found, setFound] = useState<{ of: string; body?: Schemas['Found']; error?: unknown }>();
   useAddressChange(onClose);
   useEffect(() => {
     const element = dialog.current!;
@@ -90,7 +90,7 @@ function Palette({ onClose }: { readonly onClose: () => void }) {
     let isOver = false;
     const timer = setTimeout(() => {
       bodyOf(api.GET('/search', { params: { query: { q: wanted } } })).then(
-        (body) => !isOver && setFound({ of: wanted, hits: hitsOf(body, nameOf) }),
+        (body) => !isOver && setFound({ of: wanted, body }),
         (error: unknown) => !isOver && setFound({ of: wanted, error }),
       );
     }, PAUSE_MS);
@@ -104,7 +104,7 @@ function Palette({ onClose }: { readonly onClose: () => void }) {
   const pages = findPages(text).map(
     ({ path, text: shown }): Hit => ({ link: linkTo([path]), kind: 'page', text: shown }),
   );
-  const hits = [...pages, ...(current?.hits ?? [])];
+  const hits = [...pages, ...(current?.body === undefined ? [] : hitsOf(current.body, nameOf))];
   const first = hits[0];
   return (
     <dialog
@@ -139,7 +139,7 @@ function Palette({ onClose }: { readonly onClose: () => void }) {
         </label>
       </form>
       <div role="status">
-        {current?.hits !== undefined && hits.length === 0 ? (
+        {current?.body !== undefined && hits.length === 0 ? (
           <p class="note">No matches. Type a player's full name.</p>
         ) : null}
       </div>
