@@ -110,8 +110,8 @@ test("gives a partner's last attempt to a host to a webhook that never failed, e
 });
 
 test('a webhook that used all attempts to its host leaves the next turn to a webhook that had none', async () => {
-  // One partner may use half of a minute's attempts. Half of that is available at the start of the minute, and
-  // then one attempt every two seconds.
+  // One partner may use half of a minute's attempts. Half of that is available at the start of the minute,
+  // and then one attempt every two seconds.
   const { move, sql } = await neighbourhood({ webhookHostAttemptsMax: 120 });
   const [busy, quiet] = [await move(), await move()];
   const now = async () => {
