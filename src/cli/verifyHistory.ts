@@ -89,6 +89,6 @@ export async function verifyHistory(file: string | undefined, given: Given): Pro
   say(
     `  ${revealed} blocks revealed, ${unrevealed} not revealed yet; p = ${p?.toPrecision(3) ?? '- (no sheet, or too few outcomes)'}`,
   );
-  say(`  ${reports} settlement reports with a checkpoint; ${spins} spins proven`);
+  say(`  ${reports} settlement reports with a checkpoint; ${spins} spins checked`);
   return isClean ? 0 : 1;
 }

@@ -548,7 +548,7 @@ test.concurrent('spindle prints help at each level, and its version', async () =
   for (const line of [
     'overview +show the traffic of today',
     'partner COMMAND +partners and their settings: create, list, show,$',
-    'key COMMAND +API keys of a partner: issue, list, revoke$',
+    'key COMMAND +API keys of a partner: issue, list, rotate, update,$',
     'adjust PARTNER PLAYER_ID ',
     'program COMMAND ',
     'verify-pool FILE ',

@@ -64,7 +64,7 @@ test('spindle verify --history proves a whole history, with and without the PAR 
     `PROVEN: game 7, ${log.records.length} records in the log`,
     '4 entries; indices 0 to 1535; voided 1030 to 1535',
     expect.stringMatching(/^2 blocks revealed, 1 not revealed yet; p = 0\.\d+$/),
-    '1 settlement reports with a checkpoint; 0 spins proven',
+    '1 settlement reports with a checkpoint; 0 spins checked',
   ]);
   const bare = await run(log, { sheet: undefined } as never);
   expect([bare.status, bare.lines[2]]).toEqual([

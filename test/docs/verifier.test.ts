@@ -133,7 +133,7 @@ test('the published verifier proves the history of a game, as docs/proofs.md sho
   expect([code, stderr]).toEqual([0, '']);
   expect(stdout).toMatch(new RegExp(`^PROVEN: game ${gameId}, \\d+ records in the log\\n`));
   // Random times may name the same spin more than once.
-  expect(stdout).toMatch(/ [1-9]\d* spins proven\n/);
+  expect(stdout).toMatch(/ [1-9]\d* spins checked\n/);
   expect(existsSync(join(folder, 'game-1.json'))).toBe(true);
 });
 

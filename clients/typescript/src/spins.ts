@@ -4,7 +4,7 @@
  *
  *  send ─> 200                        done
  *       ─> no answer, KS-4110, 5xx    wait, same requestId: a repetition returns the original answer
- *       ─> KS-5003, KS-5011, KS-5012  wait, same requestId: it did not happen, and these codes bind nothing
+ *       ─> KS-5003, KS-5011 to -5013  wait, same requestId: it did not happen, and these codes bind nothing
  *       ─> 429                        wait for Retry-After, same requestId
  *       ─> any other error            thrown: the same request would fail again
  */

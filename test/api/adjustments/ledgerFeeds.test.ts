@@ -194,8 +194,12 @@ describe('GET /adjustments', () => {
   test('continues after 10,000 examined adjustments with an empty page if a filter matches none of them', async () => {
     const { partnerId, key } = await service.newPartner();
     await adjust({ partnerId, key }, 'last', 1, 'real');
-    const [real] = await sql<{ entry_id: string }[]>`
-      SELECT entry_id FROM adjustments WHERE partner_id = ${partnerId} AND entry_id IS NOT NULL`;
+    let real: { entry_id: string } | undefined;
+    await until(async () => {
+      [real] = await sql<{ entry_id: string }[]>`
+        SELECT entry_id FROM adjustments WHERE partner_id = ${partnerId} AND entry_id IS NOT NULL`;
+      return real !== undefined;
+    }, 'the adjustment is committed');
     // Other players' adjustments before the real one. A page with a filter does not read their entries.
     await sql`
       INSERT INTO adjustments (partner_id, request_id, player_id, amount_micros, reason, entry_id)
