@@ -212,7 +212,7 @@ describe('errors of the client', () => {
     const body = { status: 'error', errorCode: 'KS-4103', message: 'The wager is wrong', details };
     const { client } = scripted([{ status: 400, body, headers: { 'X-Request-Id': 'req-1' } }]);
     const error = await outcome(client.spin(SPIN));
-    expect(String(error)).toBe('SpindleError: KS-4103 The wager is wrong');
+    expect(String(error)).toBe('SpindleError: KS-4103 The wager is wrong: /wagerUsd must be 0.25');
     expect(JSON.parse(JSON.stringify(error))).toEqual({
       name: 'SpindleError',
       message: 'The wager is wrong',
@@ -228,7 +228,7 @@ describe('errors of the client', () => {
     const { client } = scripted(['cut'], { deadlineMs: 1000 });
     expect(JSON.parse(JSON.stringify(await outcome(client.spin(SPIN))))).toEqual({
       name: 'UnknownSpinError',
-      message: expect.stringContaining('id-1'),
+      message: expect.stringMatching(/id-1 is unknown, because .*ECONNRESET/),
       requestId: 'id-1',
       cause: { name: 'NoAnswerError', message: expect.stringContaining('ECONNRESET') },
     });

@@ -62,9 +62,10 @@ export class SpindleError extends ClientError {
     this.retryAfterSeconds = refusal.retryAfterSeconds;
   }
 
-  /** Returns one line with the code: `SpindleError: KS-4203 The outcome queue …`. */
+  /** Returns one line with the code and the faults: `SpindleError: KS-4102 A required …: /gameId is required`. */
   override toString(): string {
-    return `${this.name}: ${this.code} ${this.message}`;
+    const faults = this.details.map(({ path, message }) => `${path} ${message}`.trim()).join('; ');
+    return `${this.name}: ${this.code} ${this.message}${faults && `: ${faults}`}`;
   }
 }
 
@@ -82,11 +83,10 @@ export class UnknownSpinError extends ClientError {
   readonly requestId: string;
 
   constructor(requestId: string, cause: unknown) {
+    const reason = cause instanceof Error ? `, because the last attempt ended with ${cause}` : '';
     super(
-      `The result of the spin with requestId ${requestId} is unknown. Repeat the spin with this requestId.`,
-      {
-        cause,
-      },
+      `The result of the spin with requestId ${requestId} is unknown${reason}. Repeat the spin with this requestId.`,
+      { cause },
     );
     this.requestId = requestId;
   }
