@@ -62,7 +62,7 @@ export class SpindleError extends ClientError {
     this.retryAfterSeconds = refusal.retryAfterSeconds;
   }
 
-  /** Returns one line with the code and the faults: `SpindleError: KS-4102 A required …: /gameId is required`. */
+  /** Returns one line with the code and the faults: `SpindleError: KS-4102 A required …: /gameId is …`. */
   override toString(): string {
     const faults = this.details.map(({ path, message }) => `${path} ${message}`.trim()).join('; ');
     return `${this.name}: ${this.code} ${this.message}${faults && `: ${faults}`}`;
