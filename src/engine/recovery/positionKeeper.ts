@@ -135,14 +135,15 @@ export class PositionKeeper extends PeriodicService {
       cells[cell] = { epoch: `${epoch}`, bookedId: `${cursorId}`, newestId: `${newestId}` };
     }
     const isOver = file === undefined || found !== undefined;
-    const leased = { ...file?.leases, ...this.#position?.leases };
+    const isOwn = file === undefined || this.#position?.id === file.id;
+    const known = { ...file?.leases, ...(isOwn && this.#position?.leases) };
     const now: Position = {
       id: isOver ? randomUUID() : file.id,
       dataset: datasetId,
       postgres,
       writtenAt: new Date().toISOString(),
       cells,
-      leases: leased,
+      leases: found === undefined ? known : await this.#leasesNow(known),
     };
     // Redis may have fewer entries than the position file records. The file keeps the higher watermark until
     // the cell is rebuilt.
@@ -158,6 +159,15 @@ export class PositionKeeper extends PeriodicService {
     }
     await this.#note(isOver);
     this.#problem = undefined;
+  }
+
+  /**
+   * Returns the ends of the leases that Postgres has, for a new history. The recovery has resolved all leases
+   * beyond them, among them those of games that were created after the restored state.
+   */
+  async #leasesNow(known: Position['leases']): Promise<Position['leases']> {
+    const ends = await leasedEnds(this.#options.sql, Object.keys(known).map(Number));
+    return Object.fromEntries([...ends].filter(([, end]) => end > 0));
   }
 
   /**

@@ -123,6 +123,13 @@ async function whileStopped(work: (postgresFolder: string) => Promise<void>): Pr
 
 const COPY = { recursive: true, preserveTimestamps: true } as const;
 
+/** Waits until the worker has compared the file with Postgres again, and still deals. */
+async function comparedAgain(): Promise<void> {
+  const { writtenAt } = await file();
+  await until(async () => (await file()).writtenAt > writtenAt, 'the worker has written the file again');
+  expect((await statusz()).status).toBe(200);
+}
+
 test('deals nothing after both stores were restored to the same moment, and no revealed outcome after spindle recover', async () => {
   await play('before', 10);
   const copy = join(stores.dataDir, 'postgres-copy');
@@ -132,7 +139,10 @@ test('deals nothing after both stores were restored to the same moment, and no r
   });
   service = await startService(stores, settings);
   await play('shown', 30);
+  // The restored state does not have this game, but the file has its lease.
+  const later = await service.newGame(partner.key, parSheet('classic-3-reel'));
   const shown = await file();
+  expect(shown.leases[later]).toBeGreaterThan(0);
   const shownCodes = await sql`SELECT outcome_index FROM ledger WHERE kind = 1`;
   expect(shownCodes.length).toBe(40);
   await whileStopped(async (folder) => {
@@ -164,6 +174,8 @@ test('deals nothing after both stores were restored to the same moment, and no r
   ];
   expect(first).toBeGreaterThanOrEqual(BigInt(last.leases[gameId]!));
   expect((await file()).id).not.toBe(last.id);
+  await comparedAgain();
+  expect((await file()).leases).not.toHaveProperty(String(later));
   await service.stop();
   service = await startService(stores, settings);
   await play('later', 5);
