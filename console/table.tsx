@@ -166,7 +166,7 @@ export function Table<Row>(props: TableProps<Row>) {
           )}
           {file === undefined ? null : (
             <button type="button" class="quiet" onClick={keep}>
-              Download CSV
+              Download these rows as CSV
             </button>
           )}
         </div>

@@ -65,7 +65,7 @@ Examples:
     .action(async () => {
       const { from, yes, json = false } = taken.optsWithGlobals();
       const { restoredText } = await import('./recover.js');
-      const plan = await restoredText((await storeUrls()).databaseUrl, (await settings()).POSITION_FILE);
+      const plan = await restoredText(await storeUrls(), (await settings()).POSITION_FILE);
       await confirm(
         `This will import the lost records of the public log, and declare the lost outcomes.\n${plan}`,
         {

@@ -187,13 +187,25 @@ function floorsOf(position: Position | undefined, datasetId: string): Map<number
 }
 
 /** Returns what `recover --restored` would change, for the operator who confirms it. */
-export async function restoredText(databaseUrl: string, positionFile: string | undefined): Promise<string> {
+export async function restoredText(
+  { redisUrl, databaseUrl }: StoreUrls,
+  positionFile: string | undefined,
+): Promise<string> {
   const sql = openPostgres(databaseUrl, 'recover', 1);
+  const nodes = await openNodes(redisUrl, () => {}).catch(() => undefined);
   try {
     const position = positionFile === undefined ? undefined : await readPosition(positionFile);
     const { datasetId } = await installation(sql);
-    return planText(await restorePlan(sql), position?.dataset === datasetId);
+    const totals = await Promise.all(
+      (await cellLeases(sql)).map(({ cell }) => nodes?.cell(cell).outboxTotals()),
+    ).catch(() => [undefined]);
+    const waiting = totals.reduce<number | undefined>(
+      (sum, each) => (sum === undefined || each === undefined ? undefined : sum + Number(each.entries)),
+      0,
+    );
+    return planText(await restorePlan(sql), position?.dataset === datasetId, waiting);
   } finally {
+    nodes?.close();
     await sql.end();
   }
 }

@@ -162,7 +162,7 @@ Exit status: 0 if all cells are served or can be served, 1 if some can't.`,
         );
       if (restored && !check) {
         const { restoredText } = await import('./recover.js');
-        await confirm(await restoredText((await storeUrls()).databaseUrl, (await settings()).POSITION_FILE), {
+        await confirm(await restoredText(await storeUrls(), (await settings()).POSITION_FILE), {
           yes,
         });
       }

@@ -29,7 +29,7 @@ const ALL_PAGES_MS = 300_000;
 const GAME = 'classic-three';
 /** Buttons that an auditor may see, because they change nothing. */
 const READING =
-  /^(Skip to the content|Sign out|Show|Look up|Download( everything as)? CSV|Search( Ctrl K)?|Go on)$/;
+  /^(Skip to the content|Sign out|Show|Look up|Download (everything|these rows) as CSV|Search( Ctrl K)?|Go on)$/;
 const NARROW = { width: 400, height: 800 };
 const WIDE = { width: 1280, height: 800 };
 

@@ -45,8 +45,9 @@ export async function restorePlan(sql: Sql): Promise<RestorePlan> {
 /**
  * Returns the plan as lines for an operator.
  * @param knowsLeases whether a position file says up to which index each game may have been dealt
+ * @param waiting number of entries in Redis that no worker has flushed; undefined if Redis does not respond
  */
-export function planText(plan: RestorePlan, knowsLeases: boolean): string {
+export function planText(plan: RestorePlan, knowsLeases: boolean, waiting: number | undefined): string {
   const { cells, games, outcomes, raffles, raffleCount, rounds } = plan;
   const named = raffles.map(({ gameId, name }) => `${name} (${gameId})`);
   if (raffleCount > named.length) named.push(`and ${raffleCount - named.length} more`);
@@ -58,6 +59,7 @@ export function planText(plan: RestorePlan, knowsLeases: boolean): string {
     `  void ${outcomes} sealed outcomes of ${games} games that are not in the ledger, and continue above ${above};`,
     `  suspend ${raffleCount} raffles${named.length > 0 ? `: ${named.join(', ')}` : ''};`,
     `  void ${rounds} open rounds of blackjack and refund their stakes;`,
-    `  discard all entries in Redis that Postgres lacks, and rebuild ${cells} cells from the ledger.`,
+    `  discard all entries in Redis that Postgres lacks, ${waiting ?? 'an unknown number'} of which were answered and wait there to be flushed;`,
+    `  rebuild ${cells} cells from the ledger.`,
   ].join('\n');
 }
