@@ -1,9 +1,16 @@
-/** Page that shows all details of one spin or blackjack round by its id. */
+/** Page that shows all details of a spin or blackjack round by its id, or of what a request id led to. */
 import { api, bodyOf, type Schemas } from '../api.js';
 import { Field, Form } from '../form.js';
 import { NONE, time, usd } from '../format.js';
 import { useLoad } from '../load.js';
-import { GameLink, PartnerLink, useGameNames } from '../names.js';
+import {
+  GameLink,
+  PartnerField,
+  PartnerLink,
+  useGameNames,
+  usePartnerNames,
+  usePartnerWanted,
+} from '../names.js';
 import { go, linkTo, type Place } from '../router.js';
 import { Facts, Load, Panel } from '../ui.js';
 import { RoundView } from './blackjack.js';
@@ -30,6 +37,9 @@ async function find(id: string): Promise<Found> {
 
 export function LookUp({ place }: { readonly place: Place }) {
   const id = place.query.get('id') ?? '';
+  const requestId = place.query.get('request') ?? '';
+  const { idOf } = usePartnerNames();
+  const partnerId = usePartnerWanted(place);
   return (
     <>
       <Form
@@ -43,8 +53,62 @@ export function LookUp({ place }: { readonly place: Place }) {
       >
         <Field label="Id of a spin or round" name="id" value={id} required />
       </Form>
+      <Form
+        label="Find a request"
+        button="Find the request"
+        keepsValues
+        act={async ({ partner, requestId: wanted }) => {
+          if (idOf(partner!) === undefined) throw new Error('No partner has this slug or id.');
+          go(['lookup'], { partner: partner!, request: wanted!.trim() });
+          return null;
+        }}
+      >
+        <PartnerField value={place.query.get('partner') ?? ''} />
+        <Field
+          label="Request id"
+          name="requestId"
+          value={requestId}
+          required
+          hint="As the partner sent it, which a complaint contains"
+        />
+      </Form>
       {id === '' ? null : <Result key={id} id={id} />}
+      {requestId === '' || partnerId === undefined ? null : (
+        <Request key={`${partnerId} ${requestId}`} partnerId={partnerId} requestId={requestId} />
+      )}
     </>
+  );
+}
+
+function Request({ partnerId, requestId }: { readonly partnerId: number; readonly requestId: string }) {
+  const params = { path: { id: partnerId }, query: { requestId } };
+  const loaded = useLoad(
+    () => bodyOf(api.GET('/partners/{id}/requests', { params })),
+    [partnerId, requestId],
+  );
+  return (
+    <Load loaded={loaded}>
+      {({ spins, rounds, adjustment, refusedAdjustments }) => (
+        <>
+          {spins.map((spin) => (
+            <Spin key={spin.spin.spinId} {...spin} />
+          ))}
+          {rounds.map((round) => (
+            <RoundView key={round.roundId} round={round} partnerId={partnerId} onChanged={loaded.reload} />
+          ))}
+          {adjustment === null ? null : <Raw title="Adjustment" value={adjustment} />}
+          {refusedAdjustments.map((refused) => (
+            <Raw key={refused.refusedAt} title="Refused adjustment" value={refused} />
+          ))}
+          {spins.length + rounds.length + refusedAdjustments.length === 0 && adjustment === null ? (
+            <p class="empty">
+              Nothing has this request id. The request never came, was refused, or is older than the service
+              keeps request ids: then look at the player's statement by time.
+            </p>
+          ) : null}
+        </>
+      )}
+    </Load>
   );
 }
 

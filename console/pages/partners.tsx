@@ -263,6 +263,22 @@ function Keys({ id, isActive }: { readonly id: number; readonly isActive: boolea
     loaded.reload();
     return <Secret label="Key" value={apiKey} />;
   };
+  const rotate = async ({ keyId, hours }: Record<string, string>) => {
+    const path = { id, keyId: Number(keyId) };
+    const body = { overlapSeconds: Math.round(Number(hours) * 3600) };
+    const { apiKey } = await bodyOf(
+      api.POST('/partners/{id}/keys/{keyId}/rotate', { params: { path }, body }),
+    );
+    loaded.reload();
+    return <Secret label="Key" value={apiKey} />;
+  };
+  const expire = async ({ keyId, expires }: Record<string, string>) => {
+    const path = { id, keyId: Number(keyId) };
+    const body = { expiresAt: expires === '' ? null : `${expires}T00:00:00Z` };
+    await bodyOf(api.PATCH('/partners/{id}/keys/{keyId}', { params: { path }, body }));
+    loaded.reload();
+    return expires === '' ? 'The key does not expire.' : `The key expires on ${expires}.`;
+  };
   const revoke = ({ keyId, name }: Schemas['ApiKey']) => (
     <Form
       label={`Revoke key ${keyId}`}
@@ -293,6 +309,25 @@ function Keys({ id, isActive }: { readonly id: number; readonly isActive: boolea
           <FormDialog title="New key">
             <Form label="New key" button="Issue key" act={issue}>
               <Field label="Purpose of the key" name="name" />
+              <Field label="Expires (UTC)" name="expires" type="date" hint="Empty: never" />
+            </Form>
+          </FormDialog>
+          <FormDialog title="Rotate a key">
+            <Form label="Rotate a key" button="Rotate" act={rotate}>
+              <Field label="Id of the key" name="keyId" type="number" required hint="As in the table" />
+              <Field
+                label="Overlap in hours"
+                name="hours"
+                type="number"
+                value={24}
+                required
+                hint="The old key stays valid for this time, at most 720 hours"
+              />
+            </Form>
+          </FormDialog>
+          <FormDialog title="Change an expiry">
+            <Form label="Change an expiry" button="Change" act={expire}>
+              <Field label="Id of the key" name="keyId" type="number" required hint="As in the table" />
               <Field label="Expires (UTC)" name="expires" type="date" hint="Empty: never" />
             </Form>
           </FormDialog>

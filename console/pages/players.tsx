@@ -36,9 +36,21 @@ export function Players() {
   );
 }
 
-function read(id: number, playerId: string, cursor?: string): Promise<Statement> {
+/** Range of a statement, in minutes of UTC such as 2026-11-27T10:00; an empty end does not restrict it. */
+interface Range {
+  readonly from: string;
+  readonly to: string;
+}
+
+function read(id: number, playerId: string, { from, to }: Range, cursor?: string): Promise<Statement> {
   const { inPath, inQuery } = namedPlayer(playerId);
-  const query = { limit: LIMIT, ...(cursor === undefined ? {} : { cursor }), ...inQuery };
+  const query = {
+    limit: LIMIT,
+    ...(cursor === undefined ? {} : { cursor }),
+    ...(from === '' ? {} : { from: `${from}:00Z` }),
+    ...(to === '' ? {} : { to: `${to}:00Z` }),
+    ...inQuery,
+  };
   // The response body is JSON, because the request did not ask for CSV.
   return bodyOf(
     api.GET('/partners/{id}/players/{playerId}/statement', { params: { path: { id, ...inPath }, query } }),
@@ -48,7 +60,8 @@ function read(id: number, playerId: string, cursor?: string): Promise<Statement>
 export function PlayerStatement({ place }: { readonly place: Place }) {
   const id = Number(place.parts[1]);
   const playerId = place.parts[2] ?? '';
-  const loaded = useLoad(() => read(id, playerId), [id, playerId]);
+  const range = { from: place.query.get('from') ?? '', to: place.query.get('to') ?? '' };
+  const loaded = useLoad(() => read(id, playerId, range), [id, playerId, range.from, range.to]);
   return (
     <Load loaded={loaded}>
       {(statement) => (
@@ -63,14 +76,14 @@ export function PlayerStatement({ place }: { readonly place: Place }) {
             ]}
           />
           <RecallPanel id={id} playerId={playerId} />
-          <Entries statement={statement} />
+          <Entries statement={statement} range={range} />
         </>
       )}
     </Load>
   );
 }
 
-function Entries({ statement }: { readonly statement: Statement }) {
+function Entries({ statement, range }: { readonly statement: Statement; readonly range: Range }) {
   const [more, setMore] = useState<{ entries: Entry[]; nextCursor: string | null } | undefined>();
   const [error, setError] = useState<unknown>();
   // When another statement is shown, the list of entries returns to its first page.
@@ -79,7 +92,7 @@ function Entries({ statement }: { readonly statement: Statement }) {
   const { entries, nextCursor } = more ?? statement;
   const load = async (): Promise<void> => {
     try {
-      const next = await read(statement.partnerId, statement.playerId, nextCursor!);
+      const next = await read(statement.partnerId, statement.playerId, range, nextCursor!);
       setMore({ entries: [...entries, ...next.entries], nextCursor: next.nextCursor });
     } catch (fault) {
       setError(fault);
@@ -87,13 +100,29 @@ function Entries({ statement }: { readonly statement: Statement }) {
   };
   return (
     <Panel title="Statement">
+      <Form
+        label="Time of the statement"
+        button="Show this time"
+        keepsValues
+        act={async ({ from, to }) => {
+          go(['players', statement.partnerId, statement.playerId], { from: from!, to: to! });
+          return null;
+        }}
+      >
+        <Field label="From (UTC)" name="from" type="datetime-local" value={range.from} />
+        <Field label="Up to (UTC)" name="to" type="datetime-local" value={range.to} />
+      </Form>
       <Table
         caption="Entries, newest first"
         file={`statement-${statement.playerId}`}
         isPage={nextCursor !== null}
         rows={entries}
         keyOf={({ entryId }) => entryId}
-        empty="No entries. The first spin or adjustment of the player appears here."
+        empty={
+          range.from === '' && range.to === ''
+            ? 'No entries. The first spin or adjustment of the player appears here.'
+            : 'No entries in this time.'
+        }
         columns={[
           { heading: 'Time (UTC)', cell: ({ createdAt }) => time(createdAt) },
           { heading: 'Kind', cell: ({ kind }) => kind },

@@ -29,7 +29,7 @@ const ALL_PAGES_MS = 300_000;
 const GAME = 'classic-three';
 /** Buttons that an auditor may see, because they change nothing. */
 const READING =
-  /^(Skip to the content|Sign out|Show|Look up|Download (everything|these rows) as CSV|Search( Ctrl K)?|Go on)$/;
+  /^(Skip to the content|Sign out|Show( this time)?|Look up|Find the request|Download (everything|these rows) as CSV|Search( Ctrl K)?|Go on)$/;
 const NARROW = { width: 400, height: 800 };
 const WIDE = { width: 1280, height: 800 };
 
@@ -130,6 +130,20 @@ describe.skipIf(browser === undefined)("the operators' console", { timeout: 4 * 
     key = await page.locator('.secret code').innerText();
     expect((await service.partner('GET', '/version', key)).status).toBe(200);
 
+    // The replaced key stays valid for its overlap.
+    await go('partners/acme', 'Acme Games');
+    const [first] = (
+      await service.operator<{ keys: { keyId: number }[] }>('GET', `/partners/${partnerId}/keys`)
+    ).body.keys;
+    await open('Rotate a key');
+    await form('Rotate a key').getByLabel('Id of the key').fill(String(first!.keyId));
+    await form('Rotate a key').getByLabel('Overlap in hours').fill('2');
+    await form('Rotate a key').getByRole('button').click();
+    const rotated = await page.locator('.secret code').innerText();
+    expect(rotated).not.toBe(key);
+    for (const each of [key, rotated])
+      expect((await service.partner('GET', '/version', each)).status).toBe(200);
+
     await go('partners/acme', 'Acme Games');
     await go('raffles?partner=acme', 'Raffles');
     await open('New raffle');
@@ -177,6 +191,15 @@ describe.skipIf(browser === undefined)("the operators' console", { timeout: 4 * 
       .click();
     await page.getByText('Commitment').waitFor();
     await page.getByRole('definition').getByText('r-1').waitFor();
+
+    // A complaint has the request id, or a time.
+    await go('lookup', 'Look up');
+    await form('Find a request').getByRole('combobox').fill('acme');
+    await form('Find a request').getByLabel('Request id').fill('r-1');
+    await form('Find a request').getByRole('button').click();
+    await page.getByText('Commitment').waitFor();
+    await go(`players/${partnerId}/alice?from=2020-01-01T00:00&to=2020-01-02T00:00`, 'Player alice');
+    await page.getByText('No entries in this time.').waitFor();
   });
 
   test("the console adjusts a player's balance, and the statement shows the adjustment", async () => {
