@@ -114,12 +114,21 @@ async function readRevisions(id: number, date: string): Promise<Report[]> {
   return [newest, ...(await Promise.all(others))];
 }
 
-const LINES: readonly (readonly [string, (report: Report) => string])[] = [
+type Figures = Pick<
+  Report,
+  'totalSpins' | 'totalWageredUsd' | 'totalPaidOutUsd' | 'ggrUsd' | 'adjustmentsUsd'
+>;
+
+const FIGURES: readonly (readonly [string, (figures: Figures) => string])[] = [
   ['Spins', ({ totalSpins }) => count(totalSpins)],
   ['Wagered', ({ totalWageredUsd }) => usd(totalWageredUsd)],
   ['Paid', ({ totalPaidOutUsd }) => usd(totalPaidOutUsd)],
   ['Gross revenue', ({ ggrUsd }) => usd(ggrUsd)],
   ['Adjustments', ({ adjustmentsUsd }) => usd(adjustmentsUsd)],
+];
+
+const LINES: readonly (readonly [string, (report: Report) => string])[] = [
+  ...FIGURES,
   ['Generated (UTC)', ({ generatedAt }) => time(generatedAt)],
   ['Acknowledged (UTC)', ({ acknowledgedAt }) => time(acknowledgedAt)],
   ['Disputed (UTC)', ({ disputedAt }) => time(disputedAt)],
@@ -175,7 +184,12 @@ function Revise(props: { readonly id: number; readonly date: string; readonly on
         button="Make a new revision"
         confirm={{
           title: `Make a new revision of the report of ${props.date}?`,
-          consequence: 'The partner gets a report that replaces the previous revision. Both stay on record.',
+          consequence: (
+            <>
+              The partner gets a report that replaces the previous revision. Both stay on record.
+              <Dispute id={props.id} date={props.date} />
+            </>
+          ),
           button: 'Make the revision',
           asksReason: true,
         }}
@@ -186,6 +200,40 @@ function Revise(props: { readonly id: number; readonly date: string; readonly on
         }}
       />
     </Toolbar>
+  );
+}
+
+/** Shows an open dispute, and what the next revision would change in the disputed figures. */
+function Dispute({ id, date }: { readonly id: number; readonly date: string }) {
+  const params = { path: { id, date } };
+  const loaded = useLoad(
+    () => bodyOf(api.GET('/partners/{id}/settlements/{date}/preview', { params })),
+    [id, date],
+  );
+  return (
+    <Load loaded={loaded}>
+      {({ report, disputed }) =>
+        disputed === null ? null : (
+          <>
+            <p>
+              The partner disputed revision {disputed.revision}: «{disputed.disputeReason}». Your reason is
+              the answer on record.
+            </p>
+            <Table
+              caption="Figures that differ"
+              rows={FIGURES.filter(([, value]) => value(report) !== value(disputed))}
+              keyOf={([name]) => name}
+              empty="The next revision has the same figures as the disputed one."
+              columns={[
+                { heading: 'Figure', cell: ([name]) => name },
+                { heading: 'Disputed', cell: ([, value]) => value(disputed), isNumber: true },
+                { heading: 'Next', cell: ([, value]) => value(report), isNumber: true },
+              ]}
+            />
+          </>
+        )
+      }
+    </Load>
   );
 }
 

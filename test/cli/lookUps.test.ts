@@ -82,7 +82,7 @@ test('spindle request find shows the spin, round or adjustment that has a reques
   const adjustment = await cli('request', 'find', 'acme', 'adjust-bob');
   expect(adjustment).toMatch(/^Adjustment\nplayerId +bob$/m);
   expect(adjustment).toMatch(/^amountUsd +2\.50$/m);
-  expect(await cli('request', 'find', 'acme', 'never')).toMatch(/^Nothing has this request id\./);
+  await expect(cli('request', 'find', 'acme', 'never')).rejects.toThrow(/Nothing has this request id\./);
 });
 
 test('spindle review lists and shows reviews of returns, adds notes, and closes a review once', async () => {

@@ -475,6 +475,18 @@ describe.skipIf(browser === undefined)("the operators' console", { timeout: 4 * 
     ALL_PAGES_MS,
   );
 
+  test('the console shows an open dispute before the operator answers it with a new revision', async () => {
+    await service.operator('POST', `/partners/${partnerId}/settlements/${day}`);
+    const reason = 'Two spins too many';
+    const disputed = await service.partner('POST', `/settlements/${day}/dispute`, key, { reason });
+    expect(disputed.status, disputed.text).toBe(200);
+    await go(`settlements/${partnerId}/${day}`, `Acme Games, ${day}`);
+    await page.getByRole('button', { name: 'Make a new revision' }).click();
+    await dialog().getByText(reason).waitFor();
+    await dialog().getByText('The next revision has the same figures').waitFor();
+    await page.keyboard.press('Escape');
+  });
+
   test(
     'the console lets an auditor read every page but change nothing',
     async () => {

@@ -1,5 +1,6 @@
 /** `spindle request find`: shows what a requestId of a partner led to. */
 import { bodyOf } from '../../api/client/apiClients.js';
+import { NotFoundError } from '../command.js';
 import { keyValues } from '../output.js';
 import type { Call, OperatorCommands, Schemas } from './call.js';
 import { partnerIdOf } from './names.js';
@@ -27,7 +28,13 @@ Example:
 async function findRequest({ client, words, print }: Call): Promise<void> {
   const path = { id: await partnerIdOf(client, words[0]!) };
   const params = { path, query: { requestId: words[1]! } };
-  print(await bodyOf(client.GET('/partners/{id}/requests', { params })), foundLines);
+  const found = await bodyOf(client.GET('/partners/{id}/requests', { params }));
+  const { spins, rounds, adjustment, refusedAdjustments } = found;
+  if (spins.length + rounds.length + refusedAdjustments.length === 0 && adjustment === null)
+    throw new NotFoundError(
+      'Nothing has this request id. The request never came, was refused, or is older than the service keeps request ids.',
+    );
+  print(found, foundLines);
 }
 
 function foundLines({ spins, rounds, adjustment, refusedAdjustments }: Schemas['FoundRequest']): string {
@@ -41,7 +48,5 @@ function foundLines({ spins, rounds, adjustment, refusedAdjustments }: Schemas['
     ...(adjustment === null ? [] : [`Adjustment\n${keyValues(adjustment)}`]),
     ...refusedAdjustments.map((refused) => `Refused adjustment\n${keyValues(refused)}`),
   ];
-  return found.length === 0
-    ? 'Nothing has this request id. The request never came, was refused, or is too old.\n'
-    : found.join('\n');
+  return found.join('\n');
 }
