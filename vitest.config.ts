@@ -24,7 +24,7 @@ const FAULTS = `
   engine/blackjack/roundKills
   engine/recovery/*
   takeover/takeover
-  publicLog/log/{covered,verifyPage,witnesses}
+  publicLog/log/{covered,imported,importedCopies,restored,verifyPage,witnesses}
   engine/upgrade/upgrade
   webhooks/webhookCrash
 `
@@ -34,10 +34,11 @@ const FAULTS = `
 
 /** The slowest test files, slowest first, so that none of them runs alone at the end. */
 const LONGEST = `
-  raffles audit limits wire adjustments idempotency partnerSide embedded freedBlocks raffleVoid
-  strangers rotate money dealing ledger cli batcher communal email exact webhooks client logs partitionsAhead
-  bounds everything failpoints refusals cluster witnesses recovery positionFile model signals
-  bindingTimes recoverCommand start revocation cuts moreCells pages shutdown acknowledgement moveLocks
+  raffles audit package limits wire adjustments idempotency partnerSide embedded freedBlocks raffleVoid
+  strangers rotate money dealing ledger cli batcher communal email exact webhooks client logs
+  partitionsAhead restored bounds importedCopies everything failpoints refusals cluster witnesses
+  recovery positionFile model signals bindingTimes recoverCommand start revocation cuts moreCells pages
+  shutdown acknowledgement moveLocks
 `
   .trim()
   .split(/\s+/);
