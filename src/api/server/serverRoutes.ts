@@ -123,10 +123,10 @@ function documentRoutes(brand: string, documents: Documents): ServerRoute[] {
 /** Creates the health checks for load balancers and monitoring. */
 function healthRoutes(services: Services, replies: Replies, tag: string): ServerRoute[] {
   const installation = `${INSTALLATION_HEADER}: ${tag}`;
-  const check = (name: string, answerOf: (readiness: Readiness) => HealthAnswer): ServerRoute => ({
+  const check = (pattern: string, answerOf: (readiness: Readiness) => HealthAnswer): ServerRoute => ({
     method: 'get',
-    pattern: `/${name}`,
-    operation: name,
+    pattern,
+    operation: pattern.slice(1),
     bodyLimit: 0,
     handle: (exchange) => {
       services.process.readiness().then((found) => {
@@ -143,7 +143,7 @@ function healthRoutes(services: Services, replies: Replies, tag: string): Server
       bodyLimit: 0,
       handle: (exchange) => replies.json(exchange, 200, '{"status":"ok"}', undefined, installation),
     },
-    check('readyz', readyAnswer),
-    check('statusz', statusAnswer),
+    check('/readyz', readyAnswer),
+    check('/statusz', statusAnswer),
   ];
 }

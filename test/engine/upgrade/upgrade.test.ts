@@ -149,6 +149,6 @@ test('after a finished upgrade, a process of the older version deals nothing, an
   // The format is restored for the tests that follow.
   await books`UPDATE installation SET format = ${FORMATS.newest}`;
   await redis.hset(cellKey(0), 'format', FORMATS.newest);
-  await until(async () => (await ready()).includes('"ready"'), 'it is ready again');
+  await until(async () => (await ready()).includes('"well"'), 'it is ready again');
   await until(async () => (await spin()).status === 200, 'it deals again');
 });
