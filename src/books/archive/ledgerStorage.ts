@@ -7,6 +7,7 @@ import { DAY_MS, dayOf, startOf } from '../../domain/days.js';
 import type { EventEmitter } from '../../engine/processEvents.js';
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
 import type { Sql } from '../../postgres/connection.js';
+import { postgresOptionsOf } from '../../postgres/postgresUrl.js';
 import { databaseBytes, dataDirectory, LedgerDays } from './ledgerDays.store.js';
 
 const TURN_MS = 300_000;
@@ -89,10 +90,11 @@ export class LedgerStorage extends PeriodicService {
   }
 }
 
+const LOOPBACK = ['localhost', '127.0.0.1', '::1'];
+
 /** Returns whether a database URL leads to this machine, by a socket or the loopback interface. */
 export function isOnThisMachine(databaseUrl: string | undefined): boolean {
   if (databaseUrl === undefined) return true;
-  const { hostname, searchParams } = new URL(databaseUrl);
-  const host = decodeURIComponent(searchParams.get('host') ?? hostname);
-  return host === '' || host.startsWith('/') || ['localhost', '127.0.0.1', '::1', '[::1]'].includes(host);
+  const { host = '' } = postgresOptionsOf(databaseUrl);
+  return host === '' || host.startsWith('/') || LOOPBACK.includes(host);
 }
