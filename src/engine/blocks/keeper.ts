@@ -251,13 +251,18 @@ export class BlockKeeper implements Service {
   /** Queue depth by game. For a pool, the depth is the number of outcomes that are not committed. */
   depths(): QueueDepth[] {
     const kept = [...this.#queues.values()].filter(({ isFreed }) => !isFreed);
-    return kept.map(({ gameId, lease, blockMaker, ...queue }) => ({
-      gameId,
-      cell: lease.cell,
-      outcomes: Math.max(0, (queue.leaseEnd ?? queue.nextIndex) - queue.nextIndex),
-      blocks: readyBlocks(queue),
-      minReadyBlocks: blockMaker.reserve?.minReadyBlocks,
-    }));
+    return kept.map(({ gameId, lease, blockMaker, ...queue }) => {
+      // After a failed replenishment the end of the leases is not known, but the loaded blocks still are.
+      const end = queue.leaseEnd ?? queue.blocks.at(-1)?.toIndex ?? 0;
+      const { reserve } = blockMaker;
+      return {
+        gameId,
+        cell: lease.cell,
+        outcomes: Math.max(0, end - (reserve === undefined ? queue.nextIndex : queue.dealtIndex)),
+        blocks: readyBlocks(queue),
+        minReadyBlocks: reserve?.minReadyBlocks,
+      };
+    });
   }
 
   #consider(queue: Queue): void {

@@ -1,7 +1,9 @@
 /** Tests outages of a store: the response of each operation, the log lines and metrics, and the recovery. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { BLOCK_OUTCOMES_MIN } from '../../../src/engine/blocks/slotBlockMaker.js';
 import type { Answer, TestPartner } from '../../support/client.js';
 import { expectWithin } from '../../support/expectWithin.js';
+import { load, portOf, spinRequest } from '../../support/load.js';
 import { deal, newTable } from '../../support/rounds.js';
 import { constants, type LoggedService, startLogged } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
@@ -31,7 +33,7 @@ describe('the API during outages of a store', () => {
       SPIN_DEADLINE_MS: String(DEADLINE_MS),
     });
     partner = await service.newPartner();
-    gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
+    gameId = await service.newGame(partner.key, parSheet('classic-3-reel'), 3 * BLOCK_OUTCOMES_MIN);
     table = await newTable(service, partner.partnerId);
     const list = await service.partner<{ parSheets: { parSheetId: number }[] }>(
       'GET',
@@ -101,6 +103,23 @@ describe('the API during outages of a store', () => {
     const spun = await spin({ requestId: 'meanwhile' });
     expect(spun.status).toBe(200);
     expect((await get('/players/p')).body).toMatchObject(spun.body.balance as Json);
+    // The first block is dealt out, and no other block can be made. The loaded blocks are still counted, so
+    // that nobody is told that the game has no outcomes.
+    let due = BLOCK_OUTCOMES_MIN;
+    const body = JSON.stringify({ gameId, playerId: 'q', wagerUsd: WAGER });
+    await load({
+      port: portOf(service.base),
+      connections: 16,
+      next: () => (due-- > 0 ? spinRequest(partner.key, body) : undefined),
+      onAnswer: ({ status, text }) => expect(status, text).toBe(200),
+    });
+    await until(
+      async () => service.lines.some(({ msg }) => msg === 'block replenishment failed, will retry'),
+      'the next block could not be made',
+    );
+    const ready = await service.metric(`spindle_queue_outcomes{game="${gameId}"}`);
+    expect(ready).toBeGreaterThan(0);
+    expect(ready).toBeLessThanOrEqual(2 * BLOCK_OUTCOMES_MIN);
     // Load balancers keep the process, because it deals on.
     expect((await service.request('GET', '/readyz')).status).toBe(200);
     expect(await service.request('GET', '/statusz')).toMatchObject({
