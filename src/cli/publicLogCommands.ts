@@ -64,14 +64,14 @@ Examples:
     )
     .action(async () => {
       const { from, yes, json = false } = taken.optsWithGlobals();
-      const { restoredText } = await import('./recover.js');
-      const plan = await restoredText(await storeUrls(), (await settings()).POSITION_FILE);
-      await confirm(
-        `This will import the lost records of the public log, and declare the lost outcomes.\n${plan}`,
-        {
-          yes,
-        },
-      );
+      if (yes !== true) {
+        const { restoredText } = await import('./recover.js');
+        const plan = await restoredText(await storeUrls(), (await settings()).POSITION_FILE);
+        await confirm(
+          `This will import the lost records of the public log, and declare the lost outcomes.\n${plan}`,
+          { yes },
+        );
+      }
       const { importLog } = await import('./publicLog.js');
       process.exitCode = await importLog(await storeUrls(), await settings(), { from, json });
     });

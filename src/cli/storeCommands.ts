@@ -160,7 +160,7 @@ Exit status: 0 if all cells are served or can be served, 1 if some can't.`,
           'This will permanently discard the data of refused cells in Redis and rebuild these cells from the ledger.',
           { yes },
         );
-      if (restored && !check) {
+      if (restored && !check && yes !== true) {
         const { restoredText } = await import('./recover.js');
         await confirm(await restoredText(await storeUrls(), (await settings()).POSITION_FILE), {
           yes,

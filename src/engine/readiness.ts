@@ -159,7 +159,7 @@ export function statusAnswer({ missing, unserved, waiting }: Readiness): HealthA
 }
 
 const POSTGRES_AWAY =
-  'Postgres does not respond. Outcomes are dealt as long as the queues have some; the ledger and reads of it wait';
+  'Postgres does not respond. Loaded outcomes are dealt; new blocks, the ledger and reads of it wait';
 
 const READY_WITHIN_MS = 2000;
 

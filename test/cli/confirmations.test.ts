@@ -2,22 +2,13 @@
  * Tests the commands that ask before they do harm: what they show, that they change nothing without an
  * answer, and that `--yes` answers in advance. The built program runs against a service.
  */
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freshStores } from '../setup/freshStores.js';
-import { OPERATOR_KEY } from '../support/client.js';
-import { cliOf, ROOT } from '../support/root.js';
+import { command } from '../support/command.js';
 import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
-
-interface Ended {
-  readonly status: number;
-  readonly out: string;
-  readonly error: string;
-}
 
 let stores: TestStores;
 let service: Awaited<ReturnType<typeof startService>>;
@@ -31,23 +22,8 @@ afterAll(async () => {
   await stores?.drop();
 });
 
-/** Runs a program without a terminal. */
-async function run(program: string, args: readonly string[], input = ''): Promise<Ended> {
-  const env = { PATH: process.env.PATH, SPINDLE_URL: service.base, OPERATOR_API_KEY: OPERATOR_KEY };
-  const child = spawn(program, args, { env });
-  child.stdin.end(input);
-  const ended = { out: '', error: '' };
-  child.stdout.on('data', (chunk: Buffer) => {
-    ended.out += chunk;
-  });
-  child.stderr.on('data', (chunk: Buffer) => {
-    ended.error += chunk;
-  });
-  const [status] = (await once(child, 'close')) as [number];
-  return { status, ...ended };
-}
-
-const cli = (...args: string[]): Promise<Ended> => run(process.execPath, [cliOf(ROOT), ...args]);
+/** Runs the command without a terminal. */
+const cli = (...args: string[]) => command(service, ...args);
 
 /** Expects that a command refuses because nobody can answer its question, and returns the question. */
 async function refused(...args: string[]): Promise<string> {
