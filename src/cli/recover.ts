@@ -17,7 +17,7 @@ import { type CopySetting, giveCopyUp } from '../engine/recovery/outsideCopies.s
 import { type Position, readPosition } from '../engine/recovery/positionFile.js';
 import { acceptPositions, type RestoredState } from '../engine/recovery/positions.store.js';
 import { prepareCell } from '../engine/recovery/prepare.js';
-import { planText, restorePlan } from '../engine/recovery/restorePlan.store.js';
+import { type RestorePlan, restorePlan } from '../engine/recovery/restorePlan.store.js';
 import type { Clocks } from '../engine/redis/clockSkew.js';
 import type { RedisNodes } from '../engine/redis/nodes.js';
 import { openNodes } from '../engine/redis/openNodes.js';
@@ -184,6 +184,28 @@ export async function recover(sql: Sql, nodes: RedisNodes, options: RecoverOptio
 function floorsOf(position: Position | undefined, datasetId: string): Map<number, number> {
   const leases = position?.dataset === datasetId ? Object.entries(position.leases) : [];
   return new Map(leases.map(([gameId, end]) => [Number(gameId), end]));
+}
+
+/**
+ * Returns the plan as lines for an operator.
+ * @param knowsLeases whether a position file says up to which index each game may have been dealt
+ * @param waiting number of entries in Redis that no worker has flushed; undefined if Redis does not respond
+ */
+function planText(plan: RestorePlan, knowsLeases: boolean, waiting: number | undefined): string {
+  const { cells, games, outcomes, raffles, raffleCount, rounds } = plan;
+  const named = raffles.map(({ gameId, name }) => `${name} (${gameId})`);
+  if (raffleCount > named.length) named.push(`and ${raffleCount - named.length} more`);
+  const above = knowsLeases
+    ? 'the last leased index in the position file'
+    : '2^32 indices, because there is no position file that says how far they were dealt';
+  return [
+    'This will permanently',
+    `  void ${outcomes} sealed outcomes of ${games} games that are not in the ledger, and continue above ${above};`,
+    `  suspend ${raffleCount} raffles${named.length > 0 ? `: ${named.join(', ')}` : ''};`,
+    `  void ${rounds} open rounds of blackjack and refund their stakes;`,
+    `  discard all entries in Redis that Postgres lacks, ${waiting ?? 'an unknown number'} of which were answered and wait there to be flushed;`,
+    `  rebuild ${cells} cells from the ledger.`,
+  ].join('\n');
 }
 
 /** Returns what `recover --restored` would change, for the operator who confirms it. */

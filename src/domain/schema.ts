@@ -29,6 +29,12 @@ export const OPERATOR_NAME_PATTERN = '^[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}$';
 const NO_SPECIALS = '[^\\s@\\p{Cc}\\p{Cs}()<>\\[\\]:;,"\\\\]';
 export const EMAIL_PATTERN = `^${NO_SPECIALS}{1,64}@${NO_SPECIALS}{1,190}$`;
 
+/**
+ * Position in the ledger as settlement reports have it in `ledgerFrom` and `ledgerTo`. It has at most 19
+ * digits, like the largest entry id.
+ */
+export const ENTRY_POSITION_PATTERN = '^(0|[1-9][0-9]{0,18})$';
+
 /** Descriptions of the patterns in words, for fault messages. */
 export const PATTERN_MESSAGES: Readonly<Record<string, string>> = {
   [OPAQUE_PATTERN]: 'must have 1 to 128 Unicode characters, without control characters or lone surrogates',
@@ -39,6 +45,8 @@ export const PATTERN_MESSAGES: Readonly<Record<string, string>> = {
   [OPERATOR_NAME_PATTERN]:
     'must have 1 to 64 characters, only letters, digits and . _ @ + -, and begin with a letter or a digit',
   [EMAIL_PATTERN]: 'must be an e-mail address',
+  [ENTRY_POSITION_PATTERN]:
+    'must be a whole number of at most 19 digits, such as `ledgerFrom` of a settlement report',
 };
 
 export const opaque = (description: string) => Type.String({ pattern: OPAQUE_PATTERN, description });

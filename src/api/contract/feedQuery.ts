@@ -3,13 +3,10 @@
  * (docs/contract.md §11).
  */
 import { Type } from '#typebox';
+import { ENTRY_POSITION_PATTERN } from '../../domain/schema.js';
 
-/**
- * Position in the ledger as settlement reports have it in `ledgerFrom` and `ledgerTo`. It has at most 19
- * digits, like the largest entry id.
- */
 const entryPosition = (description: string) =>
-  Type.Optional(Type.String({ pattern: '^(0|[1-9][0-9]{0,18})$', description }));
+  Type.Optional(Type.String({ pattern: ENTRY_POSITION_PATTERN, description }));
 
 /**
  * Returns the bounds of a feed.

@@ -1,4 +1,4 @@
-/** Says what a recovery from an older state of Postgres would change, before an operator confirms it. */
+/** Reads what a recovery from an older state of Postgres would change. */
 import type { Sql } from '../../postgres/connection.js';
 import { safe } from '../../postgres/statements.js';
 
@@ -40,26 +40,4 @@ export async function restorePlan(sql: Sql): Promise<RestorePlan> {
     raffleCount: safe(row!.raffles),
     raffles: raffles.map((raffle) => ({ gameId: raffle.game_id, name: raffle.display_name })),
   };
-}
-
-/**
- * Returns the plan as lines for an operator.
- * @param knowsLeases whether a position file says up to which index each game may have been dealt
- * @param waiting number of entries in Redis that no worker has flushed; undefined if Redis does not respond
- */
-export function planText(plan: RestorePlan, knowsLeases: boolean, waiting: number | undefined): string {
-  const { cells, games, outcomes, raffles, raffleCount, rounds } = plan;
-  const named = raffles.map(({ gameId, name }) => `${name} (${gameId})`);
-  if (raffleCount > named.length) named.push(`and ${raffleCount - named.length} more`);
-  const above = knowsLeases
-    ? 'the last leased index in the position file'
-    : '2^32 indices, because there is no position file that says how far they were dealt';
-  return [
-    'This will permanently',
-    `  void ${outcomes} sealed outcomes of ${games} games that are not in the ledger, and continue above ${above};`,
-    `  suspend ${raffleCount} raffles${named.length > 0 ? `: ${named.join(', ')}` : ''};`,
-    `  void ${rounds} open rounds of blackjack and refund their stakes;`,
-    `  discard all entries in Redis that Postgres lacks, ${waiting ?? 'an unknown number'} of which were answered and wait there to be flushed;`,
-    `  rebuild ${cells} cells from the ledger.`,
-  ].join('\n');
 }

@@ -339,13 +339,15 @@ describe('the bounds of feeds', () => {
     ['page=1', '/page'],
   ])('refuse the query %s with KS-4101 in every feed', async (query, path) => {
     for (const name of ['adjustments', 'rounds', 'spins']) {
-      const answer = await service.partner<{ details: { path: string }[] }>(
+      const answer = await service.partner<{ details: { path: string; message: string }[] }>(
         'GET',
         `/${name}?${query}`,
         partner.key,
       );
       expect(answer, name).toMatchObject({ status: 400, body: { errorCode: 'KS-4101' } });
       expect(answer.body.details.map((fault) => fault.path)).toEqual([path]);
+      // A pattern says nothing to the reader of an error.
+      expect(answer.body.details[0]!.message).not.toMatch(/[\^$\\]/);
     }
   });
 
