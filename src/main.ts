@@ -16,6 +16,7 @@ import { MetricsServer } from './app/metrics/metricsServer.js';
 import {
   registerClockMetrics,
   registerPoolMetrics,
+  registerProblemMetrics,
   registerProgramMetrics,
 } from './app/metrics/storeMetrics.js';
 import { openRedis, storeAddresses } from './app/openStores.js';
@@ -37,8 +38,9 @@ import { sealsBlocks } from './engine/blocks/blockSeals.store.js';
 import { Catalog } from './engine/catalog/catalog.js';
 import { CatalogAnnouncements } from './engine/catalog/catalogAnnouncements.js';
 import { Staleness } from './engine/catalog/staleness.js';
+import { Problems } from './engine/problems.js';
 import { newEvents } from './engine/processEvents.js';
-import { readiness, unservedVolatile } from './engine/readiness.js';
+import { storeFindings, unservedVolatile } from './engine/readiness.js';
 import { Scripts } from './engine/redis/scripts.js';
 import { ProcessRegistry } from './engine/upgrade/processRegistry.js';
 import { ServiceGroup } from './platform/runtime/serviceGroup.js';
@@ -125,6 +127,12 @@ async function startAll(
   await services.add(
     new CatalogAnnouncements({ catalog, staleness, nodes, datasetId: installed.datasetId, events, onError }),
   );
+  const problems = await services.add(new Problems(() => catalog.epochs.keys(), world.now));
+  problems.add(
+    () => storeFindings(parts, unservedVolatile(config, nodes, durability)),
+    () => nodes.connectionsLost,
+  );
+  registerProblemMetrics(metrics, problems);
   const parts: RoleParts = {
     config,
     log,
@@ -148,6 +156,7 @@ async function startAll(
     registry,
     notes,
     program,
+    problems,
   };
   if (config.roles.worker) {
     progress('Preparing the ledger and blocks …');
@@ -188,11 +197,9 @@ async function openKeys({
 async function serve(
   parts: RoleParts,
 ): Promise<Pick<Running, 'port' | 'metricsPort' | 'demo' | 'waitsFor' | 'stop'>> {
-  const { config, log, metrics, nodes, store, catalog, services, postgresDurability } = parts;
+  const { config, log, metrics, nodes, store, catalog, services } = parts;
   const address = { host: config.METRICS_HOST, port: config.METRICS_PORT, token: config.METRICS_TOKEN };
-  const metricsServer = new MetricsServer(metrics, address, () =>
-    readiness(parts, unservedVolatile(config, nodes, postgresDurability)),
-  );
+  const metricsServer = new MetricsServer(metrics, address, parts.problems);
   if (config.processes.isChild) answerScrapes(metrics);
   else
     await services.add(metricsServer).catch((error: Error) => {

@@ -3,7 +3,7 @@
  * connection was lost.
  */
 import { expect, test } from 'vitest';
-import { sharedLook } from '../../src/engine/readiness.js';
+import { sharedLook } from '../../src/engine/problems.js';
 
 test('callers share a readiness check until a connection is lost, even while the check is in progress', async () => {
   let looks = 0;

@@ -3,7 +3,7 @@
  * other paths.
  */
 import type { ErrorEntry } from '../../domain/errors.js';
-import { type HealthAnswer, type Readiness, readyAnswer, statusAnswer } from '../../engine/readiness.js';
+import { type HealthAnswer, type Problem, readyAnswer, statusAnswer } from '../../engine/problems.js';
 import { BASES, BODY_LIMIT, type Scope } from '../contract/apis.js';
 import { openApiDocuments } from '../contract/documents.js';
 import type { Endpoint } from '../contract/endpoint.js';
@@ -123,13 +123,13 @@ function documentRoutes(brand: string, documents: Documents): ServerRoute[] {
 /** Creates the health checks for load balancers and monitoring. */
 function healthRoutes(services: Services, replies: Replies, tag: string): ServerRoute[] {
   const installation = `${INSTALLATION_HEADER}: ${tag}`;
-  const check = (pattern: string, answerOf: (readiness: Readiness) => HealthAnswer): ServerRoute => ({
+  const check = (pattern: string, answerOf: (problems: readonly Problem[]) => HealthAnswer): ServerRoute => ({
     method: 'get',
     pattern,
     operation: pattern.slice(1),
     bodyLimit: 0,
     handle: (exchange) => {
-      services.process.readiness().then((found) => {
+      services.process.problems.list().then((found) => {
         const { status, body } = answerOf(found);
         replies.json(exchange, status, body);
       });

@@ -18,7 +18,7 @@ import type { rotate } from '../../engine/cells/rotate.js';
 import type { SpinPath } from '../../engine/cells/spinPath.js';
 import type { SpinRules } from '../../engine/cells/spinRules.js';
 import type { PotKeeper } from '../../engine/communal/potKeeper.js';
-import type { Readiness } from '../../engine/readiness.js';
+import type { Problems } from '../../engine/problems.js';
 import type { RequestIds } from '../../engine/requestIds/requestIds.js';
 import type { DrawAgain, Proofs } from '../../publicLog/log/proofs.js';
 import type { Store } from '../api.store.js';
@@ -82,10 +82,8 @@ export interface ProcessServices {
   manifest(): string | null;
   /** Returns the figures that this process has counted since its start. */
   figures(): Promise<ProcessFigures>;
-  /**
-   * Returns which problems this process and its stores have. One check is shared by concurrent requests.
-   */
-  readiness(): Promise<Readiness>;
+  /** What is wrong in this process and its stores. */
+  readonly problems: Pick<Problems, 'list'>;
   /** @param entry error of the error catalog that the client receives */
   onFault(exchange: Exchange, operation: string, error: unknown, entry: ErrorEntry): void;
   /** Returns whether the error means that a store does not answer, and is not a defect of this program. */

@@ -2,7 +2,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { type Readiness, readyAnswer, statusAnswer } from '../../engine/readiness.js';
+import { type Problems, readyAnswer, statusAnswer } from '../../engine/problems.js';
 import { HEALTHY, type Health, type Service } from '../../platform/runtime/service.js';
 import type { Metrics } from './metrics.js';
 
@@ -33,8 +33,7 @@ export class MetricsServer implements Service {
   readonly #port: number;
   readonly #server;
 
-  /** @param readiness returns which problems this process and its stores have */
-  constructor(metrics: Metrics, { host, port, token }: Address, readiness: () => Promise<Readiness>) {
+  constructor(metrics: Metrics, { host, port, token }: Address, problems: Pick<Problems, 'list'>) {
     this.#host = host;
     this.#port = port;
     const expected = token === undefined ? undefined : hashOf(`Bearer ${token}`);
@@ -46,7 +45,7 @@ export class MetricsServer implements Service {
       }
       const answerOf = CHECKS.get(request.url ?? '');
       if (answerOf !== undefined) {
-        readiness().then(
+        problems.list().then(
           (found) => {
             const { status, body } = answerOf(found);
             response.writeHead(status, { 'Content-Type': 'application/json' }).end(body);

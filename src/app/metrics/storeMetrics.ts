@@ -1,6 +1,7 @@
 /** Metrics of a worker about the stores, read at each scrape. */
 
 import { openReviews } from '../../books/returns/rtp.store.js';
+import { PROBLEM_NAMES, type Problems } from '../../engine/problems.js';
 import type { RedisNodes } from '../../engine/redis/nodes.js';
 import type { RedisUse } from '../../engine/redis/use.js';
 import type { PostgresPools, Sql } from '../../postgres/connection.js';
@@ -145,5 +146,18 @@ export function registerPoolMetrics(metrics: Metrics, pools: PostgresPools): voi
           { labels: { pool, state: 'waiting' }, value: waiting },
         ],
       ),
+  );
+}
+
+/** Registers the metric of the problems that /statusz lists. */
+export function registerProblemMetrics(metrics: Metrics, problems: Pick<Problems, 'list'>): void {
+  metrics.gaugeBy(
+    'spindle_problem',
+    '1 while this process has the problem that /statusz lists by this name, otherwise 0',
+    'problem',
+    async () => {
+      const present = new Set((await problems.list()).map(({ name }) => name));
+      return PROBLEM_NAMES.map((name) => [name, present.has(name) ? 1 : 0]);
+    },
   );
 }

@@ -21,7 +21,6 @@ import { SpinIds } from '../../domain/spinId.js';
 import { CellViews } from '../../engine/cells/cellViews.js';
 import type { MovedPartners } from '../../engine/cells/movedPartners.js';
 import { PartnerReads } from '../../engine/cells/partnerReads.js';
-import { readiness, sharedLook, unservedVolatile, type Volatile } from '../../engine/readiness.js';
 import { DurabilityWatches } from '../../engine/redis/redisDurabilityWatch.js';
 import { isRedisAway } from '../../engine/redis/scriptErrors.js';
 import { lineOf } from '../../platform/secretsInLogs.js';
@@ -75,7 +74,6 @@ const isVolatile = ({ config, nodes, postgresDurability }: RoleParts, cell: numb
 export async function startFrontEnd(parts: RoleParts): Promise<number> {
   const { config, log, events, nodes, catalog, metrics, installed, store } = parts;
   await watchDurability(parts);
-  const unserved = (): Volatile => unservedVolatile(config, nodes, parts.postgresDurability);
   const spinIds = new SpinIds(installed.spinIdKey);
   const dealing = await openDealing(parts, spinIds, (cell) => isVolatile(parts, cell));
   const { cells, spinPath, rules, operating, confirmations, requestIds, moved } = dealing;
@@ -108,7 +106,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
       minutes: config.constants.consoleSessionMinutes,
       tokens: new SessionTokens(parts.operatorKey),
     },
-    process: processOf(parts, requestLog, unserved),
+    process: processOf(parts, requestLog),
   };
   const tag = installationTag(installed.datasetId);
   const routes = serverRoutes(answering, access, replies, {
@@ -138,12 +136,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
   return server.port;
 }
 
-/** @param unserved returns the volatile stores because of which cells are not served */
-const processOf = (
-  parts: RoleParts,
-  requestLog: RequestLog,
-  unserved: () => Volatile,
-): Services['process'] => ({
+const processOf = (parts: RoleParts, requestLog: RequestLog): Services['process'] => ({
   now: parts.world.now,
   overDay: () => shiftDay(dayOf(parts.world.now() - overAfterMs(parts.clocks.skewMaxMs)), -1),
   noticeDays: parts.config.constants.apiNoticeDays ?? undefined,
@@ -152,10 +145,7 @@ const processOf = (
   figures: () => parts.metrics.figures(),
   onFault: requestLog.failed,
   isStoreAway: (error) => isPostgresAway(error) || isRedisAway(error),
-  readiness: sharedLook(
-    () => readiness(parts, unserved()),
-    () => parts.nodes.connectionsLost,
-  ),
+  problems: parts.problems,
 });
 
 const readsOf = ({ nodes, catalog }: RoleParts, moved: MovedPartners): PartnerReads =>

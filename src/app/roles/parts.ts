@@ -4,6 +4,7 @@ import type { Store } from '../../api/api.store.js';
 import type { SecretBox } from '../../domain/secretBox.js';
 import type { Catalog } from '../../engine/catalog/catalog.js';
 import type { Staleness } from '../../engine/catalog/staleness.js';
+import type { Problems } from '../../engine/problems.js';
 import type { EventEmitter } from '../../engine/processEvents.js';
 import type { Installation } from '../../engine/recovery/installation.store.js';
 import type { Clocks } from '../../engine/redis/clockSkew.js';
@@ -53,6 +54,8 @@ export interface RoleParts {
   readonly notes: EventNotes;
   /** State of the program's own files, from the newest checks. */
   readonly program: Pick<ProgramChecker, 'identity' | 'problem'>;
+  /** What is wrong in this process. Each part adds what it finds. */
+  readonly problems: Problems;
   readonly operatorKey: string;
   /** Keys for the webhook secrets in Postgres. */
   readonly secretBox: SecretBox;

@@ -158,8 +158,14 @@ describe('the API during outages of a store', () => {
     expect((await service.request('GET', '/readyz')).status).toBe(503);
     expect(await service.request('GET', '/statusz')).toMatchObject({
       status: 503,
-      body: { status: 'not ready', missing: ['Redis does not respond'] },
+      body: {
+        status: 'not ready',
+        missing: ['Redis does not respond'],
+        problems: [{ name: 'redis-away', effect: 'SPINS_REFUSED', message: 'Redis does not respond' }],
+      },
     });
+    expect(await service.metric('spindle_problem{problem="redis-away"}')).toBe(1);
+    expect(await service.metric('spindle_problem{problem="postgres-away"}')).toBe(0);
 
     await stores.redis.start();
     await until(
