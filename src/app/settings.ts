@@ -294,7 +294,8 @@ const LARGE = {
     minimum: 1,
     maximum: 86_400_000,
     default: 3000,
-    description: 'Maximum wait for Redis in ms before a spin gets an error',
+    description:
+      'Time in ms from the arrival of a spin to its answer at the latest; a spin not sent to Redis by then gets KS-5002',
   }),
   OUTBOX_MAX_ENTRIES: Type.Integer({
     minimum: 1,

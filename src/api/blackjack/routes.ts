@@ -5,7 +5,7 @@
 import { entryTimeMs } from '../../domain/entryId.js';
 import { ApiError, ERRORS, type ErrorEntry, invalid } from '../../domain/errors.js';
 import { jsonUsd } from '../../domain/exactJson.js';
-import type { Game, Partner } from '../../domain/game.js';
+import type { Game } from '../../domain/game.js';
 import { legalActions } from '../../domain/games/blackjack.js';
 import { rulesHash } from '../../domain/games/blackjackRules.js';
 import { actionsOf, playRound, type RoundRecord, viewRound } from '../../domain/games/round.js';
@@ -18,11 +18,12 @@ import type {
   Dealt,
   KnownRound,
   MisplacedAction,
+  RoundCaller,
 } from '../../engine/blackjack/roundPlay.js';
 import { gameOf } from '../games/routes.js';
 import { completeFrom, cursorBefore, feedPage, feedRange, keptOf } from '../server/feed.js';
 import { activePartnerOf, knownGame, ownGame } from '../server/found.js';
-import { learn, Replayed, type Route, route } from '../server/route.js';
+import { learn, Replayed, type Route, type RouteRequest, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
 import { REFUSALS } from '../spins/refusals.js';
 import { isExactly } from '../spins/spin.js';
@@ -108,19 +109,32 @@ function denialOf(
   return isWager ? undefined : { entry: ERRORS.wagerMismatch };
 }
 
-async function deal(services: Services, partner: Partner, body: DealBody, text: string) {
+/** The part of a request that a round needs until its last step is sent. */
+type Caller = Pick<RouteRequest, 'partner' | 'refusal' | 'deadline'>;
+
+const callerOf = ({ catalog }: Services, { partner, refusal, deadline }: Caller): RoundCaller => ({
+  partner,
+  limits: () => catalog.partner(partner.partnerId) ?? partner,
+  deadline,
+  isGone: () => refusal() !== undefined,
+});
+
+async function deal(services: Services, from: Caller, body: DealBody, text: string) {
+  const { partner, refusal } = from;
   const game = await ownGame(services.catalog, body.gameId, partner);
   const isWager = game !== undefined && isExactly(game.wagerMicros, body.wagerUsd, text);
   let denial: ReturnType<typeof denialOf>;
   const { gameId, playerId, requestId } = body;
   const order: DealOrder = {
-    partner,
+    ...callerOf(services, from),
     game,
     gameId,
     playerId,
     requestId,
     isDenied: () => {
-      denial = denialOf(game, isWager, services.spinRules.stopOf(partner));
+      const refused = refusal();
+      const newest = game && services.catalog.game(gameId);
+      denial = refused ? { entry: refused } : denialOf(newest, isWager, services.spinRules.stopOf(partner));
       return denial !== undefined;
     },
     mayEqual: isWager && game.table !== undefined,
@@ -194,10 +208,11 @@ const ACT_REFUSALS: Readonly<Record<Extract<Acted, string>, ErrorEntry>> = {
   unknown: ERRORS.spinInProgress,
 };
 
-async function act(services: Services, partner: Partner, { roundId, action, seq }: ActionBody) {
+async function act(services: Services, from: Caller, { roundId, action, seq }: ActionBody) {
+  const { partner } = from;
   const record = await findRound(services, roundId, partner.partnerId);
   const table = await tableOf(services, record.gameId);
-  const acted = await services.blackjack.rounds.act(table, partner, record, action, seq);
+  const acted = await services.blackjack.rounds.act(table, callerOf(services, from), record, action, seq);
   if (typeof acted === 'string') throw new ApiError(ACT_REFUSALS[acted]);
   if ('misplaced' in acted) throw misplacedError(table, acted);
   return shown(services, table, acted, acted.entries);
@@ -206,8 +221,8 @@ async function act(services: Services, partner: Partner, { roundId, action, seq 
 // Routes ----------------------------------------------------------------------------------------------------
 
 const playRoutes = (services: Services): Route[] => [
-  route(contract.dealRound, ({ partner, body, text }) => deal(services, partner, body, text)),
-  route(contract.actInRound, ({ partner, body }) => act(services, partner, body)),
+  route(contract.dealRound, (request) => deal(services, request, request.body, request.text)),
+  route(contract.actInRound, (request) => act(services, request, request.body)),
 ];
 
 export const blackjackRoutes = (services: Services): Route[] => [

@@ -7,6 +7,7 @@ import { ERRORS, type ErrorEntry, type Fault } from '../../domain/errors.js';
 import type { ApiKey, Partner } from '../../domain/game.js';
 import type { Role } from '../../domain/operator.js';
 import { clientNetwork, type TrustedProxies } from '../../domain/trustedProxies.js';
+import { Admission, type FoundKey, type Judge, refusalOf } from './admission.js';
 import { AuthFailures, type CountFailure } from './authFailures.js';
 import type { Exchange } from './exchange.js';
 import { type Caller, OperatorAccess, type OperatorServices } from './operatorAccess.js';
@@ -16,6 +17,8 @@ import type { Replies, Window } from './reply.js';
 export interface AccessServices extends OperatorServices {
   keyByHash(hash: string): ApiKey | undefined;
   partner(partnerId: number): Partner | undefined;
+  /** Returns the version of the catalog, which grows with each change that this process reads. */
+  catalogVersion(): number;
   readonly countFailure: CountFailure;
   /**
    * Called when an unauthenticated client exceeds the limit of failed authentications at the operator API.
@@ -43,9 +46,6 @@ const WRONG_HEADER: readonly Fault[] = [
   },
 ];
 
-/** A key of a partner, and the error with which the key is refused, if any. */
-type Found = { keyId: number; partner: Partner; refused: ErrorEntry | undefined };
-
 export class Access {
   readonly #services: AccessServices;
   readonly #replies: Replies;
@@ -54,6 +54,7 @@ export class Access {
   readonly #failures: AuthFailures;
   readonly #operators: OperatorAccess;
   readonly #hashes = new Map<string, string>();
+  readonly #judge: Judge;
 
   constructor(
     services: AccessServices,
@@ -65,6 +66,13 @@ export class Access {
     this.#failureLimit = options.failureLimit;
     this.#proxies = options.proxies;
     this.#failures = new AuthFailures(services.countFailure, options.failureLimit);
+    this.#judge = {
+      get version() {
+        return services.catalogVersion();
+      },
+      find: (keyHash) => this.#find(keyHash),
+      refuse: (exchange, entry) => this.#refuse(exchange, entry, this.clientOf(exchange)),
+    };
     const refusals = {
       wrong: (exchange: Exchange, entry: ErrorEntry, client: string, message?: string): void =>
         this.#refuse(exchange, entry, client, { isOperators: true, message }),
@@ -79,8 +87,10 @@ export class Access {
    * Finds the partner of a request. For a known key, `onPartner` is called synchronously. For an unknown key,
    * it is called after a refresh of the catalog, because the key may have just been issued. If no partner is
    * found, this method sends the error.
+   *
+   * @param onPartner receives the admission, which it asks again after each wait
    */
-  partner(exchange: Exchange, onPartner: (partner: Partner) => void): void {
+  partner(exchange: Exchange, onPartner: (admission: Admission) => void): void {
     const { apiKey } = exchange.head;
     if (apiKey === '') {
       this.#refuse(exchange, ERRORS.missingApiKey, this.clientOf(exchange));
@@ -88,10 +98,8 @@ export class Access {
     }
     const keyHash = this.#hashOf(apiKey);
     const found = this.#find(keyHash);
-    if (found !== undefined && found.refused === undefined) {
-      exchange.partnerId = found.partner.partnerId;
-      exchange.version?.noteUse(found.keyId);
-      onPartner(found.partner);
+    if (found !== undefined && refusalOf(found) === undefined) {
+      this.#admit(exchange, keyHash, found, onPartner);
       return;
     }
     const address = this.clientOf(exchange);
@@ -103,16 +111,24 @@ export class Access {
         () => {
           const again = this.#find(keyHash);
           exchange.partnerId = again?.partner.partnerId;
-          if (again === undefined) this.#refuse(exchange, ERRORS.invalidApiKey, address);
-          else if (again.refused !== undefined) this.#refuse(exchange, again.refused, address);
-          else {
-            exchange.version?.noteUse(again.keyId);
-            onPartner(again.partner);
-          }
+          const refused = again === undefined ? ERRORS.invalidApiKey : refusalOf(again);
+          if (refused !== undefined) this.#refuse(exchange, refused, address);
+          else this.#admit(exchange, keyHash, again!, onPartner);
         },
         (error: unknown) => this.#uncheckable(exchange, error),
       )
       .catch((error: unknown) => this.#defect(exchange, error));
+  }
+
+  #admit(
+    exchange: Exchange,
+    keyHash: string,
+    found: FoundKey,
+    onPartner: (admission: Admission) => void,
+  ): void {
+    exchange.partnerId = found.partner.partnerId;
+    exchange.version?.noteUse(found.key.keyId);
+    onPartner(new Admission(this.#judge, keyHash, found));
   }
 
   /**
@@ -142,15 +158,10 @@ export class Access {
     return keyHash;
   }
 
-  #find(keyHash: string): Found | undefined {
+  #find(keyHash: string): FoundKey | undefined {
     const key = this.#services.keyByHash(keyHash);
     const partner = key === undefined ? undefined : this.#services.partner(key.partnerId);
-    if (key === undefined || partner === undefined) return undefined;
-    let refused: ErrorEntry | undefined;
-    if (key.isRevoked) refused = ERRORS.revokedApiKey;
-    else if (key.expiresAtMs !== null && key.expiresAtMs <= Date.now()) refused = ERRORS.expiredApiKey;
-    else if (!partner.isActive) refused = ERRORS.partnerDeactivated;
-    return { keyId: key.keyId, partner, refused };
+    return key === undefined || partner === undefined ? undefined : { key, partner };
   }
 
   /**

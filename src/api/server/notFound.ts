@@ -96,9 +96,9 @@ export function notFoundRoutes(
     },
   });
   const refuseCounted: Handle = (exchange) =>
-    access.partner(exchange, (partner) => {
+    access.partner(exchange, (admission) => {
       const notFound = new ApiError(ERRORS.notFound, { details: faultsOf(exchange.head) });
-      spinPath.submit(new PendingCount(exchange, partner, replies, KIND.countApi, notFound));
+      new PendingCount(exchange, admission, spinPath, replies, KIND.countApi, notFound).submit();
     });
   // The base path itself, without a trailing slash, also counts as a path below the base path.
   const below = (base: string, handle: Handle): ServerRoute[] => [

@@ -5,8 +5,10 @@ import type { Partner } from '../../domain/game.js';
 import { KIND } from '../../engine/cells/batch.js';
 import type { CountCommand, SpinResult } from '../../engine/cells/deal.js';
 import type { CellFailure } from '../../engine/cells/operation.js';
+import type { Admission } from './admission.js';
 import type { Exchange } from './exchange.js';
 import type { Replies, Window } from './reply.js';
+import type { Services } from './services.js';
 
 /** A request that waits to be counted against its partner's window. It has no other effect in Redis. */
 export class PendingCount implements CountCommand {
@@ -14,36 +16,60 @@ export class PendingCount implements CountCommand {
   readonly cell: number;
   readonly newestMove: number | undefined;
   readonly kind: CountCommand['kind'];
-  readonly partner: Partner;
+  readonly deadline: number;
+  partner: Partner;
   readonly #exchange: Exchange;
+  readonly #admission: Admission;
+  readonly #path: Services['spinPath'];
   readonly #replies: Replies;
   readonly #then: ApiError | ((window: Window) => void);
 
   /**
    * @param then what follows the counting: an error with which the request is answered, or a function that
-   * gets the window
+   * gets the window. The function is called only if the key is still accepted.
    */
   constructor(
     exchange: Exchange,
-    partner: Partner,
+    admission: Admission,
+    path: Services['spinPath'],
     replies: Replies,
     kind: CountCommand['kind'],
     then: ApiError | ((window: Window) => void),
   ) {
+    const { partner } = admission;
     this.#exchange = exchange;
+    this.#admission = admission;
+    this.#path = path;
     this.partner = partner;
     this.cell = partner.cell;
     this.newestMove = partner.newestMove;
+    this.deadline = performance.now() + path.deadlineMs;
     this.#replies = replies;
     this.kind = kind;
     this.#then = then;
   }
 
-  get isGone(): boolean {
-    return this.#exchange.aborted;
+  submit(): void {
+    this.#path.submit(this);
+  }
+
+  isGone(): boolean {
+    return this.#exchange.aborted || this.#admission.refusal !== undefined;
+  }
+
+  judgeAgain(): void {
+    if (this.#admission.refusal === undefined) this.partner = placedAs(this, this.#admission.partner);
   }
 
   resolve(result: SpinResult): void {
+    // Counting took time. This process may even have been paused in the middle of it.
+    this.#path.onceFresh(
+      () => this.#admission.refuses(this.#exchange) || this.#answer(result),
+      () => this.#replies.error(this.#exchange, ERRORS.unavailable, this.#ownWindow()),
+    );
+  }
+
+  #answer(result: SpinResult): void {
     const isSpin = this.kind === KIND.countSpin;
     // While a partner moves to another cell, its requests are not counted.
     const isAway = result.kind === 'partnerAway';
@@ -59,10 +85,23 @@ export class PendingCount implements CountCommand {
   }
 
   fail(_failure: CellFailure): void {
-    const isSpin = this.kind === KIND.countSpin;
-    this.#replies.error(this.#exchange, ERRORS.unavailable, ownWindow(this.partner, isSpin));
+    if (this.#admission.refuses(this.#exchange)) return;
+    this.#replies.error(this.#exchange, ERRORS.unavailable, this.#ownWindow());
+  }
+
+  #ownWindow(): Window {
+    return ownWindow(this.partner, this.kind === KIND.countSpin);
   }
 }
+
+/**
+ * Returns the partner to send a waiting command for: the newest state, unless the partner has moved
+ * since. Then the command keeps its old state, the old cell refuses it, and it follows the partner.
+ */
+export const placedAs = (
+  { partner, cell, newestMove }: { partner: Partner; cell: number; newestMove: number | undefined },
+  newest: Partner,
+): Partner => (newest.cell === cell && newest.newestMove === newestMove ? newest : partner);
 
 export function windowOf(partner: Partner, isSpin: boolean, result: SpinResult): Window {
   return {

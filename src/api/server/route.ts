@@ -1,6 +1,6 @@
 /** Defines a route: an endpoint with the handler of its requests. */
 import type { Static, TSchema } from '#typebox';
-import { type ApiError, invalid } from '../../domain/errors.js';
+import { type ApiError, type ErrorEntry, invalid } from '../../domain/errors.js';
 import type { Partner } from '../../domain/game.js';
 import type { Endpoint } from '../contract/endpoint.js';
 import type { JsonObject } from './body.js';
@@ -22,6 +22,13 @@ type BodyOf<Of> = Of extends { readonly ownCheck: true }
 export interface RouteRequest<Of = Endpoint> {
   /** The partner that owns the key. On operator routes it is not used. */
   readonly partner: Partner;
+  /**
+   * Returns the error of the partner's key if the key was revoked after the request arrived. A handler that
+   * waits before it acts asks again.
+   */
+  refusal(): ErrorEntry | undefined;
+  /** Time by which a partner's request should be answered, on the scale of performance.now(). */
+  readonly deadline: number;
   /** Name of the operator as in the audit log. Empty on partner routes. */
   readonly actor: string;
   /** The operator that sends the request. On partner routes it is not used. */

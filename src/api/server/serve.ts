@@ -17,10 +17,11 @@ import { Replayed, type Route, type RouteRequest, WithHeaders } from './route.js
 import { serializerOf } from './serializers.js';
 import type { Services } from './services.js';
 
-type Caller = Pick<RouteRequest, 'partner' | 'actor' | 'operator'>;
+type Caller = Pick<RouteRequest, 'partner' | 'actor' | 'operator' | 'refusal' | 'deadline'>;
 
 const NO_PARTNER = Object.freeze({}) as Partner;
 const NO_OPERATOR = Object.freeze({}) as OperatorCaller;
+const NO_REFUSAL = (): undefined => undefined;
 
 /** Returns the role that an operator needs for a route. */
 const roleFor = ({ role, method }: Pick<Route, 'role' | 'method'>): Role =>
@@ -77,19 +78,34 @@ export function serve(route: Route, access: Access, replies: Replies, services: 
     // The body is read only after the key was accepted and the rate limit window has room, so that refused
     // requests cost little.
     if (route.scope === 'operator') {
-      access.operator(exchange, roleFor(route), (operator) =>
-        exchange.takeBody(
-          () => void run(exchange, { partner: NO_PARTNER, actor: operator.name, operator }, undefined),
-        ),
-      );
+      const role = roleFor(route);
+      const runFor = (operator: OperatorCaller): void =>
+        void run(
+          exchange,
+          { partner: NO_PARTNER, refusal: NO_REFUSAL, deadline: 0, actor: operator.name, operator },
+          undefined,
+        );
+      access.operator(exchange, role, (operator) => {
+        // The key or the role may be taken away while the body arrives.
+        const isWaiting = exchange.incoming?.isReceived === false;
+        exchange.takeBody(() => {
+          exchange.keepBody();
+          if (isWaiting) access.operator(exchange, role, runFor);
+          else runFor(operator);
+        });
+      });
       return;
     }
-    access.partner(exchange, (partner) =>
+    access.partner(exchange, (admission) =>
       exchange.takeBody(() => {
         exchange.keepBody();
-        const counted = (window: Window): void =>
-          void run(exchange, { partner, actor: '', operator: NO_OPERATOR }, window);
-        services.spinPath.submit(new PendingCount(exchange, partner, replies, kind, counted));
+        const count = new PendingCount(exchange, admission, services.spinPath, replies, kind, (window) => {
+          const { partner } = admission;
+          const refusal = (): ErrorEntry | undefined => admission.refusal;
+          const { deadline } = count;
+          void run(exchange, { partner, refusal, deadline, actor: '', operator: NO_OPERATOR }, window);
+        });
+        count.submit();
       }),
     );
   };

@@ -28,6 +28,8 @@ import type { SessionTokens } from './sessionTokens.js';
 
 /** Partners and games in the catalog of this process. */
 export interface KnownCatalog {
+  /** Grows with each change that this process reads. */
+  readonly version: number;
   partner(partnerId: number): Partner | undefined;
   game(gameId: number): Game | undefined;
   /**
@@ -97,7 +99,7 @@ export interface Services {
   /** Key for the derivation of user ids, 32 bytes. */
   readonly playerIdKey: Buffer;
   /** Deals spins and tickets, and counts requests against rate limits. */
-  readonly spinPath: Pick<SpinPath, 'submit'>;
+  readonly spinPath: Pick<SpinPath, 'submit' | 'onceFresh' | 'deadlineMs'>;
   readonly spinRules: SpinRules;
   /** Metrics that count the dealt spins and their money. */
   readonly metrics: DealtCounter;

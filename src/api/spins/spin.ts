@@ -18,12 +18,12 @@ import type { CellFailure } from '../../engine/cells/operation.js';
 import { secondPass } from '../../engine/requestIds/secondPass.js';
 import { communityBonus } from '../communal/views.js';
 import type { Access } from '../server/access.js';
+import type { Admission } from '../server/admission.js';
 import { memberText } from '../server/body.js';
 import type { Exchange } from '../server/exchange.js';
-import { ownWindow, PendingCount, windowOf } from '../server/pendingCount.js';
+import { ownWindow, PendingCount, placedAs, windowOf } from '../server/pendingCount.js';
 import { REPLAYED, type Replies, type Window } from '../server/reply.js';
 import type { Services } from '../server/services.js';
-import type { SpinBody } from './contract.js';
 import { REFUSALS } from './refusals.js';
 import { type ReadBody, readBody } from './spinBody.js';
 import { spinResponse } from './spinResponse.js';
@@ -40,72 +40,45 @@ export class SpinEndpoint {
   }
 
   readonly handle = (exchange: Exchange): void => {
-    this.#access.partner(exchange, (partner) => exchange.takeBody(() => this.#read(exchange, partner)));
+    this.#access.partner(exchange, (admission) => exchange.takeBody(() => this.#read(exchange, admission)));
   };
 
-  #read(exchange: Exchange, partner: Partner): void {
+  #read(exchange: Exchange, admission: Admission): void {
     const read = readBody(exchange);
     if (read instanceof ApiError) {
-      this.#services.spinPath.submit(
-        new PendingCount(exchange, partner, this.#replies, KIND.countSpin, read),
-      );
+      const { spinPath } = this.#services;
+      new PendingCount(exchange, admission, spinPath, this.#replies, KIND.countSpin, read).submit();
       return;
     }
-    const { gameId } = read.body;
-    const game = this.#services.catalog.game(gameId);
-    if (game !== undefined) {
-      this.#spin(exchange, partner, read, game);
+    const deadline = performance.now() + this.#services.spinPath.deadlineMs;
+    const request = { exchange, admission, deadline, ...read, ifUnknown: ERRORS.gameNotRegistered };
+    const { catalog } = this.#services;
+    if (catalog.game(read.body.gameId) !== undefined) {
+      this.#spin(request);
       return;
     }
-    this.#services.catalog.refresh().then(
-      () => this.#spin(exchange, partner, read, this.#services.catalog.game(gameId)),
+    catalog.refresh().then(
+      () => this.#spin(request),
       // It is unknown whether the game exists, because the catalog could not be refreshed. The rate limit
       // window and a bound requestId are still checked first.
-      () => this.#spin(exchange, partner, read, undefined, ERRORS.unavailable),
+      () => this.#spin({ ...request, ifUnknown: ERRORS.unavailable }),
     );
   }
 
-  /** @param ifUnknown error if the game is unknown and the requestId is not bound */
-  #spin(
-    exchange: Exchange,
-    partner: Partner,
-    { body, text }: ReadBody,
-    found: Game | undefined,
-    ifUnknown: ErrorEntry = ERRORS.gameNotRegistered,
-  ): void {
-    const game = found !== undefined && found.partnerId === partner.partnerId ? found : undefined;
-    const isRounds = game?.table !== undefined;
-    // The requestId may be bound to a spin of exactly this game, but the game cannot be looked up now.
-    const isUnsure = ifUnknown === ERRORS.unavailable;
-    // A requestId that is bound to a round is never valid for a spin.
-    const isWager =
-      game === undefined ? isUnsure : !isRounds && isExactly(game.wagerMicros, body.wagerUsd, text);
-    let denial: ErrorEntry | undefined;
-    if (game === undefined) denial = ifUnknown;
-    else if (isRounds) denial = ERRORS.blackjackOnly;
-    else if (game.status === 'CLOSED') denial = ERRORS.raffleClosed;
-    else if (game.status === 'SUSPENDED') denial = ERRORS.gameNotActive;
-    else if (!isWager) denial = ERRORS.wagerMismatch;
+  #spin(request: SpinRequestOf): void {
     const services = this.#services;
-    const spin = { exchange, partner, game, body, denial, isWager };
-    services.spinPath.submit(new PendingSpin(this.#replies, services, spin, KIND.deal));
+    services.spinPath.submit(new PendingSpin(this.#replies, services, request, KIND.deal));
   }
 }
 
-/** The state of a spin request after the checks that are possible before it is counted. */
-interface JudgedSpin {
+/** A spin request whose body is valid. */
+interface SpinRequestOf extends ReadBody {
   readonly exchange: Exchange;
-  readonly partner: Partner;
-  readonly game: Game | undefined;
-  readonly body: SpinBody;
-  /** Error because of which the spin must be denied; undefined if the spin may be dealt. */
-  readonly denial: ErrorEntry | undefined;
-  readonly isWager: boolean;
-  /**
-   * Time (performance.now()) at which the old cell of a moving partner first refused the spin. Absent: no
-   * cell has refused it.
-   */
-  readonly awaySince?: number;
+  readonly admission: Admission;
+  /** Time by which the spin must be answered, on the scale of performance.now(). */
+  readonly deadline: number;
+  /** Error if the game is unknown and the requestId is not bound. */
+  readonly ifUnknown: ErrorEntry;
 }
 
 const SPIN_KINDS = ['spin', 'forcedSpin'] as const;
@@ -141,20 +114,26 @@ class PendingSpin implements SpinCommand {
   readonly cell: number;
   readonly newestMove: number | undefined;
   readonly kind: SpinCommand['kind'];
-  readonly waitsForLedger: boolean;
-  readonly mayBeBound: boolean;
-  readonly hasOtherWager: boolean;
-  readonly partner: Partner;
-  readonly game: Game | undefined;
+  readonly deadline: number;
   readonly gameId: number;
   readonly playerId: string;
   readonly requestId: string | undefined;
-  readonly mayEqual: boolean;
   readonly clearedAt: number | undefined;
+  // What the catalog says of the spin, as of version #judgedAt.
+  partner: Partner;
+  game: Game | undefined = undefined;
+  waitsForLedger = false;
+  mayBeBound = false;
+  hasOtherWager = false;
+  mayEqual = false;
+  /** Error because of which the spin must be denied, whatever the dealing switches say. */
+  #judgement: ErrorEntry | undefined = undefined;
+  #judgedAt: number;
   readonly #exchange: Exchange;
+  readonly #admission: Admission;
   readonly #replies: Replies;
   readonly #services: Services;
-  readonly #spin: JudgedSpin;
+  readonly #spin: SpinRequestOf;
   /** Error because of which the spin was marked as denied in its batch. */
   #denial: ErrorEntry | undefined;
 
@@ -162,36 +141,70 @@ class PendingSpin implements SpinCommand {
   constructor(
     replies: Replies,
     services: Services,
-    spin: JudgedSpin,
+    spin: SpinRequestOf,
     kind: SpinCommand['kind'],
     clearedAt?: number,
   ) {
-    const { exchange, partner, game, body, isWager } = spin;
+    const { exchange, admission, body } = spin;
+    const { partner } = admission;
     this.#exchange = exchange;
+    this.#admission = admission;
     this.#replies = replies;
     this.#services = services;
     this.#spin = spin;
-    this.mayBeBound =
-      clearedAt === undefined &&
-      game !== undefined &&
-      body.requestId !== undefined &&
-      services.spinRules.mayForget(game);
-    this.hasOtherWager = game !== undefined && game.poolSize > 0 && spin.denial === ERRORS.wagerMismatch;
     this.clearedAt = clearedAt;
     this.kind = kind;
+    this.deadline = spin.deadline;
     this.partner = partner;
     this.cell = partner.cell;
     this.newestMove = partner.newestMove;
-    this.game = game;
-    this.mayEqual = isWager;
-    this.waitsForLedger = services.spinRules.waitsForLedger(game);
     this.gameId = body.gameId;
     this.playerId = body.playerId;
     this.requestId = body.requestId;
+    this.#judgedAt = services.catalog.version;
+    this.#judge();
   }
 
-  get isGone(): boolean {
-    return this.#exchange.aborted;
+  isGone(): boolean {
+    return this.#exchange.aborted || this.#admission.refusal !== undefined;
+  }
+
+  judgeAgain(): void {
+    const { version } = this.#services.catalog;
+    if (version === this.#judgedAt) return;
+    this.#judgedAt = version;
+    if (this.#admission.refusal === undefined) this.partner = placedAs(this, this.#admission.partner);
+    this.#judge();
+  }
+
+  /** Judges game and wager by the catalog. */
+  #judge(): void {
+    const { spinRules, catalog } = this.#services;
+    const { ifUnknown, body, text } = this.#spin;
+    const found = catalog.game(this.gameId);
+    const game = found?.partnerId === this.partner.partnerId ? found : undefined;
+    const isRounds = game?.table !== undefined;
+    // The requestId may be bound to a spin of exactly this game, but the game cannot be looked up now.
+    const isUnsure = ifUnknown === ERRORS.unavailable;
+    // A requestId that is bound to a round is never valid for a spin.
+    const isWager =
+      game === undefined ? isUnsure : !isRounds && isExactly(game.wagerMicros, body.wagerUsd, text);
+    let denial: ErrorEntry | undefined;
+    if (game === undefined) denial = ifUnknown;
+    else if (isRounds) denial = ERRORS.blackjackOnly;
+    else if (game.status === 'CLOSED') denial = ERRORS.raffleClosed;
+    else if (game.status === 'SUSPENDED') denial = ERRORS.gameNotActive;
+    else if (!isWager) denial = ERRORS.wagerMismatch;
+    this.game = game;
+    this.#judgement = denial;
+    this.mayEqual = isWager;
+    this.waitsForLedger = spinRules.waitsForLedger(game);
+    this.hasOtherWager = game !== undefined && game.poolSize > 0 && denial === ERRORS.wagerMismatch;
+    this.mayBeBound =
+      this.clearedAt === undefined &&
+      game !== undefined &&
+      this.requestId !== undefined &&
+      spinRules.mayForget(game);
   }
 
   /**
@@ -212,12 +225,14 @@ class PendingSpin implements SpinCommand {
   }
 
   /**
-   * Returns the current denial. A dealing switch comes after KS-4006 and before all other errors of a game
-   * (docs/contract.md §8.2).
+   * Returns the current denial. The key comes first. A dealing switch comes after KS-4006 and before all
+   * other errors of a game (docs/contract.md §8.2).
    */
   #denialNow(): ErrorEntry | undefined {
-    const { denial } = this.#spin;
-    return this.game === undefined ? denial : (this.#services.spinRules.stopOf(this.partner) ?? denial);
+    const { refusal } = this.#admission;
+    if (refusal !== undefined) return refusal;
+    const stop = this.game === undefined ? undefined : this.#services.spinRules.stopOf(this.partner);
+    return stop ?? this.#judgement;
   }
 
   resolve(result: SpinResult): void {
@@ -240,7 +255,7 @@ class PendingSpin implements SpinCommand {
       case 'raffleClosed':
         // KS-4218 is a final error, so it is sent only after all tickets are committed. A rebuild would sell
         // an uncommitted ticket again.
-        this.#services.spinRules.isSoldOut(this.game!).then((isSoldOut) => {
+        this.#services.spinRules.isSoldOut(this.game!, this.deadline).then((isSoldOut) => {
           const entry = isSoldOut ? ERRORS.raffleClosed : ERRORS.unavailable;
           this.#replies.error(this.#exchange, entry, window);
         });
@@ -259,11 +274,13 @@ class PendingSpin implements SpinCommand {
   }
 
   fail({ mayHaveRun }: CellFailure): void {
+    if (!mayHaveRun && this.#admission.refuses(this.#exchange)) return;
     const entry = mayHaveRun && this.requestId !== undefined ? ERRORS.spinInProgress : ERRORS.unavailable;
     this.#replies.error(this.#exchange, entry, ownWindow(this.partner, true));
   }
 
   #refuse(entry: ErrorEntry, window: Window): void {
+    if (this.#admission.refuses(this.#exchange)) return;
     this.#replies.error(this.#exchange, entry, window, { details: faultsOf(entry, this.game) });
   }
 
@@ -273,13 +290,10 @@ class PendingSpin implements SpinCommand {
    */
   #follow(): void {
     const services = this.#services;
-    const { awaySince = performance.now() } = this.#spin;
-    services.spinRules.whereIs(this.partner, awaySince).then((partner) => {
+    const arrivedAt = this.deadline - services.spinPath.deadlineMs;
+    services.spinRules.whereIs(this.partner, arrivedAt).then((partner) => {
       if (partner === undefined) this.fail({ kind: 'refused', mayHaveRun: false });
-      else {
-        const spin = { ...this.#spin, partner, awaySince };
-        services.spinPath.submit(new PendingSpin(this.#replies, services, spin, this.kind));
-      }
+      else services.spinPath.submit(new PendingSpin(this.#replies, services, this.#spin, this.kind));
     });
   }
 
@@ -289,10 +303,15 @@ class PendingSpin implements SpinCommand {
    */
   #askLedger(counted: SpinResult, window: Window): void {
     const services = this.#services;
-    const { isWager } = this.#spin;
-    const asked = { kinds: SPIN_KINDS, gameId: this.gameId, playerId: this.playerId, mayEqual: isWager };
-    services.spinRules.findBound(this.partner, this.requestId!, this.game).then(
+    const asked = {
+      kinds: SPIN_KINDS,
+      gameId: this.gameId,
+      playerId: this.playerId,
+      mayEqual: this.mayEqual,
+    };
+    services.spinRules.findBound(this.partner, this.requestId!, this.game, this.deadline).then(
       (found) => {
+        if (this.#admission.refuses(this.#exchange)) return;
         const denial = this.#denialNow();
         const pass = secondPass(found, { ...asked, isDenied: this.#isFinal(denial) });
         switch (pass.outcome) {

@@ -98,7 +98,7 @@ async function openAnswered({
  * other workers report theirs through Redis. If Redis is silent, the commits are read from Postgres.
  */
 async function openConfirmations(parts: RoleParts, answered: Answered | undefined): Promise<Confirmations> {
-  const { config, log, services, nodes, catalog, metrics, events, ownStore } = parts;
+  const { log, services, nodes, catalog, metrics, events, ownStore } = parts;
   const confirmations = new Confirmations({
     datasetId: parts.installed.datasetId,
     // Confirmations use the background pool, so that requests of partners that take all request connections
@@ -106,7 +106,6 @@ async function openConfirmations(parts: RoleParts, answered: Answered | undefine
     read: () => ownStore.cells.cursors(),
     findEntry: (entryId) => ownStore.ledgerEntries.find(entryId),
     serverOf: (cell) => nodes.of(cell).serverId,
-    deadlineMs: config.SPIN_DEADLINE_MS,
     onConfirmed: (seconds) => metrics.ackSeconds.observe(seconds),
     onError: (error) => {
       metrics.storeErrors.inc({ store: 'postgres' });
@@ -220,7 +219,7 @@ export async function openDealing(
   nodes.onChanged(() => cells.regroup());
   const exhausted = new ExhaustedWindows();
   const deal = dealOperation(spinIds, BATCH_MAX, exhausted, requestIds, answered?.spins);
-  const spinPath = new SpinPath(staleness, exhausted, cells, deal);
+  const spinPath = new SpinPath(staleness, exhausted, cells, deal, deadlineMs);
   const moved = new MovedPartners({
     partner: (partnerId) => catalog.partner(partnerId),
     refresh: () => catalog.refresh(),

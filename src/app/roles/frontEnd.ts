@@ -165,6 +165,7 @@ function openAccess(
     {
       keyByHash: (hash) => catalog.keyByHash(hash),
       partner: (partnerId) => catalog.partner(partnerId),
+      catalogVersion: () => catalog.version,
       operatorByHash: (hash) => catalog.operatorByHash(hash),
       isBehind: () => staleness.isBehind,
       sessionTokens: new SessionTokens(operatorKey),

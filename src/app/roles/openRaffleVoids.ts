@@ -16,7 +16,6 @@ export function openRaffleVoids(parts: RoleParts, spinIds: SpinIds, onFailpoint:
     read: () => ownStore.cells.cursors(),
     findEntry: (entryId) => ownStore.ledgerEntries.find(entryId),
     serverOf: (cell) => nodes.of(cell).serverId,
-    deadlineMs: config.SPIN_DEADLINE_MS,
     onError: () => metrics.storeErrors.inc({ store: 'postgres' }),
     onConfirmed: () => {},
   });

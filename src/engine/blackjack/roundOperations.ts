@@ -16,10 +16,11 @@ interface RoundPlayer extends CellRequest {
   readonly partnerId: number;
   readonly playerId: string;
   readonly gameId: number;
-  readonly enforcesBalance: boolean;
+  /** Called when the call is encoded. */
+  readonly enforcesBalance: () => boolean;
 }
 
-export interface RoundDealRequest extends RoundPlayer {
+export interface RoundDealRequest extends Omit<RoundPlayer, 'enforcesBalance'> {
   readonly requestId: string | undefined;
   /**
    * Returns whether nothing may be dealt now. In that case, only a request whose requestId is already bound
@@ -32,9 +33,8 @@ export interface RoundDealRequest extends RoundPlayer {
   readonly maxPayoutMicros: number;
   /** Payout at the deal by outcome code, in the format that lua/roundDeal.lua reads. */
   readonly payoutTable: Buffer;
-  readonly openingBalanceMicros: number;
-  /** Maximum loss that the operator covers for the partner, in micro-USD. Null means no limit. */
-  readonly fundingMicros: number | null;
+  /** Returns what the partner's players may lose. Called when the call is encoded. */
+  readonly limits: () => Pick<Partner, 'openingBalanceMicros' | 'fundingMicros' | 'balanceMode'>;
   readonly formerCells?: Partner['formerCells'] | undefined;
   /** Version of the request-id filters for which a look-up in the ledger did not find the requestId. */
   readonly clearedAt?: number | undefined;
@@ -72,7 +72,8 @@ export const roundDealOperation = (
   partnerOf: ({ partnerId }) => partnerId,
   codec: () => ({
     encode: ([request]) => {
-      const { partnerId, playerId, gameId, requestId, fundingMicros } = request!;
+      const { partnerId, playerId, gameId, requestId } = request!;
+      const { openingBalanceMicros, fundingMicros, balanceMode } = request!.limits();
       const key = Buffer.alloc(REQUEST_KEY_BYTES);
       const fingerprint = Buffer.alloc(FINGERPRINT_BYTES, 0xff);
       let deny: number = request!.isDenied() ? DENY.refused : DENY.not;
@@ -95,9 +96,9 @@ export const roundDealOperation = (
         request!.wagerMicros,
         request!.maxPayoutMicros,
         request!.payoutTable,
-        request!.openingBalanceMicros,
+        openingBalanceMicros,
         fundingMicros ?? -1,
-        request!.enforcesBalance ? 1 : 0,
+        balanceMode === 'enforce' ? 1 : 0,
       ];
     },
     decode: (answer) => {
@@ -158,7 +159,7 @@ export const ROUND_ACT: CellOperation<RoundActRequest, RoundActReply> = {
         request!.code,
         ENTRY_KINDS[kind].code,
         request!.isEnd ? 1 : 0,
-        request!.enforcesBalance ? 1 : 0,
+        request!.enforcesBalance() ? 1 : 0,
       ];
     },
     decode: (answer) => {

@@ -47,8 +47,18 @@ export interface RoundPlayOptions {
   readonly requestIds?: Pick<RequestIds, 'find' | 'versionOf' | 'mayHave'>;
 }
 
-export interface DealOrder {
+/** The request of a partner for a deal or an action. */
+export interface RoundCaller {
   readonly partner: Partner;
+  /** Returns the partner's limits as they are now, each time that a call is encoded. */
+  readonly limits: () => Partner;
+  /** Time by which the request must be answered, on the scale of performance.now(). */
+  readonly deadline: number;
+  /** Returns true once the key of the request is no longer accepted, so that nothing may be sent. */
+  readonly isGone: () => boolean;
+}
+
+export interface DealOrder extends RoundCaller {
   /** Table to deal from. Undefined if there is no table with this id that could be dealt. */
   readonly game: Game | undefined;
   /** Game id as the client sent it. */
@@ -197,9 +207,12 @@ export class RoundPlay {
 
   #sendDeal(order: DealOrder, clearedAt: number | undefined): Promise<CommandResult<RoundDealReply>> {
     const { cells, waitsForLedger } = this.#options;
-    const { partner, game, playerId, requestId } = order;
+    const { partner, game, playerId, requestId, limits, deadline, isGone } = order;
     return cells.execute(this.#roundDeal, {
       clearedAt,
+      limits,
+      deadline,
+      isGone,
       cell: partner.cell,
       formerCells: partner.formerCells,
       newestMove: partner.newestMove,
@@ -213,9 +226,6 @@ export class RoundPlay {
       wagerMicros: game?.wagerMicros ?? 0,
       maxPayoutMicros: game?.maxPayoutMicros ?? 0,
       payoutTable: game?.payoutTable ?? NO_PAYOUTS,
-      openingBalanceMicros: partner.openingBalanceMicros,
-      enforcesBalance: partner.balanceMode === 'enforce',
-      fundingMicros: partner.fundingMicros,
     });
   }
 
@@ -225,7 +235,7 @@ export class RoundPlay {
    */
   async act(
     table: BlackjackTable,
-    partner: Partner,
+    caller: RoundCaller,
     record: RoundRecord,
     action: Action,
     seq: number,
@@ -242,7 +252,9 @@ export class RoundPlay {
       if (known.isToVoid) return 'refused';
       const step = stepOf(table, seed, known, action);
       if (step === undefined) return { misplaced: 'illegal', record: known, seed };
-      return this.#book(partner, partner.balanceMode === 'enforce', known, seed, step);
+      const { limits, deadline, isGone } = caller;
+      const enforcesBalance = (): boolean => limits().balanceMode === 'enforce';
+      return this.#book(caller.partner, { enforcesBalance, deadline, isGone }, known, seed, step);
     });
   }
 
@@ -264,7 +276,7 @@ export class RoundPlay {
         how === 'void' || known.isToVoid
           ? { move: 'void', stakeMicros: -sumOf(known.wagersMicros), payoutMicros: 0, isEnd: true }
           : stepOf(table, seed, known, 'timeout')!;
-      return this.#book(place, false, known, seed, step);
+      return this.#book(place, { enforcesBalance: () => false }, known, seed, step);
     });
   }
 
@@ -289,7 +301,7 @@ export class RoundPlay {
 
   async #book(
     { cell, newestMove }: PlaceOfPartner,
-    enforcesBalance: boolean,
+    how: { enforcesBalance: () => boolean; deadline?: number; isGone?: () => boolean },
     known: RoundRecord,
     seed: Buffer,
     step: Step,
@@ -304,7 +316,7 @@ export class RoundPlay {
       partnerId,
       gameId,
       playerId,
-      enforcesBalance,
+      ...how,
       shoeIndex,
       stakeMicros,
       payoutMicros,

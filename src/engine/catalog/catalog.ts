@@ -109,6 +109,7 @@ export class Catalog extends PeriodicService {
    */
   #settled = 0n;
   #newestRestriction = 0n;
+  #version = 0;
   #partners = new Map<number, PartnerRow>();
   #keys = new Map<string, ApiKey>();
   #games = new Map<number, Game>();
@@ -231,6 +232,14 @@ export class Catalog extends PeriodicService {
 
   gamesOfCell(cell: number): KnownGame[] {
     return [...this.#knownGames.values()].filter((game) => game.cell === cell);
+  }
+
+  /**
+   * Grows with every read that changed this catalog. What was judged under one version must be judged again
+   * under another before it takes effect.
+   */
+  get version(): number {
+    return this.#version;
   }
 
   /** Number of the newest change in this catalog. */
@@ -372,6 +381,7 @@ export class Catalog extends PeriodicService {
         ...mathematics.ofGame,
       });
     }
+    this.#version++;
     if (changes.newest > this.#newest) this.#newest = changes.newest;
     if (isRestriction) {
       this.#newestRestriction = this.#newest;

@@ -24,12 +24,19 @@ export const KIND = BATCH_KIND;
 export interface CountItem {
   readonly kind: typeof KIND.countSpin | typeof KIND.countApi;
   readonly partner: Partner;
+  /** As for {@link SpinItem}. */
+  judgeAgain?(): void;
 }
 
 /** A spin or raffle ticket, with all data that the batch contains about it. */
 export interface SpinItem {
   /** `dealCounted` marks a retry that has already been counted against the rate limit window. */
   readonly kind: typeof KIND.deal | typeof KIND.dealCounted;
+  /**
+   * Brings partner, game and denial up to date with the catalog, if the catalog has changed. Called each time
+   * before the batch is encoded. The partner keeps its id, cell and move.
+   */
+  judgeAgain?(): void;
   /**
    * True if the spin may only be answered by a replay of an earlier spin with the same requestId. The
    * function is called each time that the batch is encoded.
@@ -188,6 +195,7 @@ export class BatchEncoder {
     let tableBytes = 0;
     for (let i = 0; i < items.length; i++) {
       const item = items[i]!;
+      item.judgeAgain?.();
       const { partner } = item;
       let places = partnerPlaces.get(partner.partnerId);
       if (places === undefined) {

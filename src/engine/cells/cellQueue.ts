@@ -58,16 +58,87 @@ export interface Held {
   parked: number;
 }
 
-const isGone = (command: CellRequest): boolean => command.isGone === true;
+const isGone = (command: CellRequest): boolean => command.isGone?.() === true;
 
 /**
- * Refuses the commands whose callers no longer wait.
+ * Share of the time from arrival to deadline that must be left when a command is sent. A command with less is
+ * refused, because its caller is better off with a certain refusal than with an unknown result.
+ */
+const SHARE_LEFT_MIN = 0.1;
+
+/**
+ * Refuses the commands that must not be sent any more, or that have waited too long to be answered in time.
  * @returns the remaining commands
  */
-function withoutGone<Command extends CellCommand<never>>(commands: Command[]): Command[] {
-  if (!commands.some(isGone)) return commands;
-  for (const command of commands) if (isGone(command)) command.fail(REFUSED);
-  return commands.filter((command) => !isGone(command));
+function withoutGone<Command extends CellCommand<never>>(commands: Command[], leftMinMs: number): Command[] {
+  const earliest = performance.now() + leftMinMs;
+  const isOver = (command: Command): boolean =>
+    (command.deadline !== undefined && command.deadline <= earliest) || isGone(command);
+  if (!commands.some(isOver)) return commands;
+  return commands.filter((command) => {
+    if (!isOver(command)) return true;
+    command.fail(REFUSED);
+    return false;
+  });
+}
+
+/** Commands of a call whose deadlines are closer together than this, in ms, share the latest of them. */
+const SHARED_DEADLINE_MS = 100;
+
+/**
+ * The deadlines of a call's commands. The call goes on until the latest of them. Commands with earlier
+ * deadlines are failed at their own, and the call's reply no longer answers them.
+ */
+class Deadlines<Command extends CellCommand<never>> {
+  readonly latest: number;
+  /** True while an attempt is under way, or if an earlier one may have been executed. */
+  mayHaveRun = false;
+  readonly #commands: readonly Command[];
+  #failed: Set<Command> | undefined;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** @param latest deadline of commands that have none of their own */
+  constructor(commands: readonly Command[], latest: number) {
+    this.#commands = commands;
+    let earliest = Number.POSITIVE_INFINITY;
+    let last = 0;
+    for (const { deadline = latest } of commands) {
+      earliest = Math.min(earliest, deadline);
+      last = Math.max(last, deadline);
+    }
+    this.latest = last;
+    if (last - earliest > SHARED_DEADLINE_MS) this.#wait(earliest);
+  }
+
+  #wait(until: number): void {
+    this.#timer = setTimeout(this.#pass, Math.max(0, until - performance.now()));
+  }
+
+  readonly #pass = (): void => {
+    const nowMs = performance.now();
+    let next = Number.POSITIVE_INFINITY;
+    for (const command of this.#commands) {
+      const { deadline = this.latest } = command;
+      if (this.hasFailed(command)) continue;
+      if (deadline > nowMs) {
+        next = Math.min(next, deadline);
+        continue;
+      }
+      this.#failed ??= new Set();
+      this.#failed.add(command);
+      command.fail(this.mayHaveRun ? UNKNOWN : REFUSED);
+    }
+    if (next < this.latest) this.#wait(next);
+  };
+
+  /** Returns whether the command was failed at its deadline, so that nobody waits for its reply. */
+  hasFailed(command: Command): boolean {
+    return this.#failed?.has(command) === true;
+  }
+
+  end(): void {
+    clearTimeout(this.#timer);
+  }
 }
 
 export class CellQueue<Command extends CellCommand<Reply>, Reply> implements GroupedQueue {
@@ -143,21 +214,25 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
 
   /** Sends waiting commands while slots are free. The calls have been written when this function returns. */
   send(isMuch: boolean): void {
+    const leftMinMs = this.#stations.limits.deadlineMs * SHARE_LEFT_MIN;
     let leastWaiting = isMuch || this.#underWay === 0 ? 1 : this.#operation.overlapMin;
     while (this.#free.length > 0 && this.#waiting.length >= leastWaiting) {
       const slot = this.#free.pop()!;
-      const commands = withoutGone(this.#waiting.take(this.#operation.batchMax));
+      const commands = withoutGone(this.#waiting.take(this.#operation.batchMax), leftMinMs);
       if (commands.length === 0) {
         this.#free.push(slot);
         continue;
       }
       this.#underWay += commands.length;
-      this.#run(slot, commands)
+      const started = performance.now();
+      const deadlines = new Deadlines(commands, started + this.#stations.limits.deadlineMs);
+      this.#run(slot, commands, started, deadlines)
         .catch((error: unknown) => {
           // Encoding the call or decoding its reply failed, which is a defect of this service. The command
           // may have been executed.
           this.#stations.observer.onError(error, this.#cell, commands.length);
-          for (const command of commands) command.fail(UNKNOWN);
+          for (const command of commands) if (!deadlines.hasFailed(command)) command.fail(UNKNOWN);
+          deadlines.end();
         })
         .finally(() => {
           this.#underWay -= commands.length;
@@ -169,9 +244,13 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
     this.#count();
   }
 
-  async #run(slot: Slot<Command, Reply>, commands: Command[]): Promise<void> {
+  async #run(
+    slot: Slot<Command, Reply>,
+    commands: Command[],
+    started: number,
+    deadlines: Deadlines<Command>,
+  ): Promise<void> {
     const { epochs, servers, permission, observer } = this.#stations;
-    const started = performance.now();
     const epoch = commands[0]!.epoch ?? epochs.epochOf(this.#cell);
     const server = servers.of(this.#cell);
     if (
@@ -179,19 +258,27 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
       !permission.maySend(this.#cell) ||
       (!server.isReady && !this.#operation.waitsForStore)
     ) {
+      deadlines.end();
       for (const command of commands) command.fail(REFUSED);
       return;
     }
     const origin = { epoch, serverId: server.serverId };
-    const answer = await this.#call(slot, commands, epoch, started);
+    const answer = await this.#call(slot, commands, epoch, deadlines);
     if (!('reply' in answer)) {
       // The socket may still be sending the buffer of an abandoned call, so the slot needs a new codec.
       slot.codec = this.#operation.codec();
-      for (const command of commands) command.fail(answer);
+      deadlines.end();
+      for (const command of commands) if (!deadlines.hasFailed(command)) command.fail(answer);
       return;
     }
     observer.onCall(this.#operation.name, commands.length, (performance.now() - started) / 1000);
-    this.#resolve(commands, slot.codec.decode(answer.reply, commands), origin, answer.isReplicated);
+    this.#resolve(
+      commands,
+      slot.codec.decode(answer.reply, commands),
+      origin,
+      answer.isReplicated,
+      deadlines,
+    );
   }
 
   /** Makes a call, with retries, and returns its reply or the reason why there is none. */
@@ -199,11 +286,10 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
     slot: Slot<Command, Reply>,
     commands: Command[],
     epoch: string,
-    started: number,
+    deadlines: Deadlines<Command>,
   ): Promise<ReplicatedReply | CellFailure> {
-    const { servers, permission, epochs, limits, observer } = this.#stations;
+    const { servers, permission, epochs, observer } = this.#stations;
     const [first] = commands as [Command];
-    const deadline = first.deadline ?? started + limits.deadlineMs;
     const head = {
       cell: this.#cell,
       epoch,
@@ -215,13 +301,19 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
     let request = { ...head, ...this.#encode(slot, commands) };
     let mayHaveRun = false;
     for (let tries = 0; ; tries++) {
-      const leftMs = deadline - performance.now();
+      const leftMs = deadlines.latest - performance.now();
       if (leftMs <= 0 || !permission.maySend(this.#cell)) return mayHaveRun ? UNKNOWN : REFUSED;
       try {
         // Evaluate again whether each spin may be dealt, because Redis may have been unreachable for as long
         // as a call's deadline.
-        if (tries > 0) request = this.#encodeAgain(slot, commands, head);
-        if (servers.of(this.#cell).isReady) return await this.#try(request, leftMs, tries === 0);
+        if (tries > 0) {
+          if (!mayHaveRun && commands.every(isGone)) return REFUSED;
+          request = this.#encodeAgain(slot, commands, head);
+        }
+        if (servers.of(this.#cell).isReady) {
+          deadlines.mayHaveRun = true;
+          return await this.#try(request, leftMs, tries === 0);
+        }
         await servers.whenReady(this.#cell, leftMs);
       } catch (error) {
         observer.onError(error, this.#cell, commands.length);
@@ -237,6 +329,7 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
           if (isOver) return { kind: 'epochMoved', mayHaveRun };
         }
         if (!SAYS_NOT_DONE.some((type) => error instanceof type)) mayHaveRun = true;
+        deadlines.mayHaveRun = mayHaveRun;
         if (error instanceof BehindError) {
           if (first.runsReachId !== undefined) return { kind: 'epochMoved', mayHaveRun };
           await this.#catchUp(leftMs);
@@ -328,34 +421,53 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
    * @param isReplicated true if the call's writes are on the replicas, so that they are safe without the
    * ledger
    */
-  #resolve(commands: Command[], answer: CellReplies<Reply>, origin: Origin, isReplicated: boolean): void {
+  #resolve(
+    commands: Command[],
+    answer: CellReplies<Reply>,
+    origin: Origin,
+    isReplicated: boolean,
+    deadlines: Deadlines<Command>,
+  ): void {
     const { replies } = answer;
     if (isReplicated) this.#operation.onReplies?.(this.#cell, origin.epoch, commands, answer);
     const parked: number[] = [];
     let newestId = 0n;
     let newestPlace = 0;
-    const undone = replies.includes(undefined) ? commands.filter((_, i) => replies[i] === undefined) : [];
+    const undone = replies.includes(undefined)
+      ? commands.filter((command, i) => replies[i] === undefined && !deadlines.hasFailed(command))
+      : [];
     if (undone.length > 0) this.#waiting.putBack(undone);
     for (let i = 0; i < commands.length; i++) {
       const command = commands[i]!;
       if (replies[i] === undefined) continue;
       const id = command.waitsForLedger || !isReplicated ? answer.entryId(i) : 0n;
       if (id === 0n) {
-        this.#answer(command, replies[i]!);
+        if (!deadlines.hasFailed(command)) this.#answer(command, replies[i]!);
         continue;
       }
       parked.push(i);
       if (id > newestId) [newestId, newestPlace] = [id, i];
     }
     this.#noteAnswered(answer, origin, parked);
-    if (parked.length === 0) return;
+    if (parked.length === 0) {
+      deadlines.end();
+      return;
+    }
     this.#parked += parked.length;
     this.#stations.confirmations
-      .confirmed(this.#cell, origin, newestId, (row) => answer.isEntry?.(newestPlace, row) ?? true)
+      .confirmed(
+        this.#cell,
+        origin,
+        newestId,
+        deadlines.latest,
+        (row) => answer.isEntry?.(newestPlace, row) ?? true,
+      )
       .catch(() => false)
       .then((isConfirmed) => {
         this.#parked -= parked.length;
+        deadlines.end();
         for (const i of parked) {
+          if (deadlines.hasFailed(commands[i]!)) continue;
           if (isConfirmed) this.#answer(commands[i]!, replies[i]!);
           else commands[i]!.fail(UNKNOWN);
         }

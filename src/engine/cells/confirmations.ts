@@ -23,8 +23,6 @@ export interface ConfirmationsOptions {
   readonly findEntry: (entryId: bigint) => Promise<BookedIdentity | undefined>;
   /** Returns the id of the server run that a cell is currently connected to. */
   readonly serverOf: (cell: number) => string | undefined;
-  /** Maximum time that a command waits for its commit, in ms. */
-  readonly deadlineMs: number;
   readonly onError: (error: unknown) => void;
   /** Called with the time that a command waited for its commit, in seconds. */
   readonly onConfirmed: (seconds: number) => void;
@@ -37,6 +35,7 @@ interface Owed extends Origin {
 
 interface Waiting extends Owed {
   readonly since: number;
+  readonly deadline: number;
   readonly resolve: (isConfirmed: boolean) => void;
 }
 
@@ -86,8 +85,8 @@ export class Confirmations {
   }
 
   /**
-   * Resolves to true once the ledger has an entry of the cell, or to false if that is not confirmed within
-   * the deadline.
+   * Resolves to true once the ledger has an entry of the cell, or to false if that is not confirmed by the
+   * deadline, on the scale of performance.now().
    * @param isEntry checks that the ledger row with that id is this entry, because a promoted replica may have
    * dealt another entry with the same id
    */
@@ -95,10 +94,11 @@ export class Confirmations {
     cell: number,
     origin: Origin,
     id: bigint,
+    deadline: number,
     isEntry: (row: BookedIdentity) => boolean = () => true,
   ): Promise<boolean> {
     if (isOfAnother(cell, id)) return true;
-    if (!(await this.#reached(cell, origin, id))) return false;
+    if (!(await this.#reached(cell, origin, id, deadline))) return false;
     // A restarted or promoted Redis may lack entries that were dealt before. The ledger then has later
     // entries without this one, so the row itself is checked.
     if (this.#options.serverOf(cell) === origin.serverId) return true;
@@ -107,11 +107,11 @@ export class Confirmations {
   }
 
   /** Resolves to true once the cursor of the cell has reached the entry. */
-  #reached(cell: number, { epoch, serverId }: Origin, id: bigint): Promise<boolean> {
+  #reached(cell: number, { epoch, serverId }: Origin, id: bigint, deadline: number): Promise<boolean> {
     const known = this.#cell(cell);
     if (known.epoch === epoch && known.cursor >= id) return Promise.resolve(true);
     return new Promise((resolve) => {
-      known.waiting.push({ epoch, serverId, id, since: performance.now(), resolve });
+      known.waiting.push({ epoch, serverId, id, since: performance.now(), deadline, resolve });
       this.#timer ??= setTimeout(this.#turn, TURN_MS);
     });
   }
@@ -200,7 +200,7 @@ export class Confirmations {
     const now = performance.now();
     let oldest = now;
     for (const [number, cell] of this.#cells) {
-      const isLate = ({ since }: Waiting): boolean => now - since > this.#options.deadlineMs;
+      const isLate = ({ deadline }: Waiting): boolean => deadline < now;
       for (const each of cell.waiting) {
         if (!isLate(each)) continue;
         each.resolve(false);

@@ -36,7 +36,7 @@ export class MovedPartners {
    * Waits for the partner's move, and returns the partner with the cell to which its request should be sent
    * again.
    * @param known the partner with the cell that rejected the request
-   * @param since time of the first rejection, on the scale of performance.now()
+   * @param since arrival of the request, on the scale of performance.now()
    * @returns undefined if the request was held for too long and must be refused
    */
   async where(known: Partner, since: number): Promise<Partner | undefined> {

@@ -34,9 +34,10 @@ export interface CellRequest {
   readonly newestMove: number | undefined;
   readonly waitsForLedger: boolean;
   /**
-   * True if the caller no longer waits for the reply. Such a command is refused if it has not been sent yet.
+   * Returns true if the command must not be sent any more: its caller has left, or has lost its permission
+   * while the command waited. Asked before each attempt that would be the first to have an effect.
    */
-  readonly isGone?: boolean;
+  isGone?(): boolean;
   /**
    * The only epoch under which the command may be executed; undefined for the current epoch in this process's
    * catalog.
@@ -48,7 +49,8 @@ export interface CellRequest {
    */
   readonly runsReachId?: bigint;
   /**
-   * Deadline of the command, on the scale of performance.now(). If undefined, the client's deadline applies,
+   * Deadline of the command, on the scale of performance.now(). For a partner's request it counts from the
+   * arrival, so the time in the waiting list is part of it. If undefined, the client's deadline applies,
    * counted from the first attempt.
    */
   readonly deadline?: number;

@@ -158,13 +158,17 @@ export class SpinPath {
   readonly #exhausted: ExhaustedWindows;
   readonly #cells: CellQueues;
   readonly #deal: DealOperation;
+  /** Maximum time from the arrival of a request to its answer, in ms. */
+  readonly deadlineMs: number;
 
   constructor(
     freshness: CatalogFreshness,
     exhausted: ExhaustedWindows,
     cells: CellQueues,
     deal: DealOperation,
+    deadlineMs: number,
   ) {
+    this.deadlineMs = deadlineMs;
     this.#freshness = freshness;
     this.#exhausted = exhausted;
     this.#cells = cells;
@@ -173,27 +177,39 @@ export class SpinPath {
 
   /** Submits a spin or a counted request. Exactly one of its `resolve` and `fail` is called, once. */
   submit(command: DealCommand): void {
-    if (this.#freshness.isBehind) {
-      this.#onceFresh(command);
-      return;
-    }
+    if (!this.#freshness.isBehind) this.#send(command);
+    else
+      this.onceFresh(
+        () => {
+          if (command.isGone?.()) {
+            command.fail(NOT_RUN);
+            return;
+          }
+          command.judgeAgain?.();
+          this.#send(command);
+        },
+        () => command.fail(NOT_RUN),
+      );
+  }
+
+  #send(command: DealCommand): void {
     const limitedAtMs = this.#exhausted.refusedAt(command.partner, command.kind);
     if (limitedAtMs === undefined) this.#cells.submit(this.#deal, command);
     else command.resolve(limitedResult(limitedAtMs));
   }
 
   /**
-   * Handles a command while the catalog is stale, because the key of the request may have been revoked. A
-   * process that was paused reads the catalog once before it refuses.
+   * Calls `then` if the catalog is known to be fresh, and `refuse` if it may lack a revocation. A process
+   * that was paused reads the catalog once before it refuses, so `then` must judge again what was judged
+   * before.
    */
-  #onceFresh(command: DealCommand): void {
-    if (!this.#freshness.isBlind) {
-      command.fail(NOT_RUN);
-      return;
-    }
-    void this.#freshness.looked().then(() => {
-      if (this.#freshness.isBehind) command.fail(NOT_RUN);
-      else this.submit(command);
-    });
+  onceFresh(then: () => void, refuse: () => void): void {
+    if (!this.#freshness.isBehind) then();
+    else if (!this.#freshness.isBlind) refuse();
+    else
+      void this.#freshness.looked().then(() => {
+        if (this.#freshness.isBehind) refuse();
+        else then();
+      });
   }
 }

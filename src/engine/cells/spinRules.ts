@@ -97,15 +97,19 @@ export class SpinRules {
 
   /**
    * Looks in the ledger for the entry of a requestId that Redis does not bind. Rejects if the ledger can't be
-   * read in time.
+   * read by the deadline, on the scale of performance.now().
    */
   async findBound(
     partner: Partner,
     requestId: string,
     game: Game | undefined,
+    deadline: number,
   ): Promise<FoundRequest<BoundEntry>> {
-    const { store, spinIds, requestIds, deadlineMs } = this.#parts;
-    const found = await withTimeout(requestIds.find(partner, requestId), deadlineMs);
+    const { store, spinIds, requestIds } = this.#parts;
+    const found = await withTimeout(
+      requestIds.find(partner, requestId),
+      Math.max(0, deadline - performance.now()),
+    );
     const { version } = found;
     let { entry } = found;
     if (entry === undefined && game !== undefined && this.mayForget(game))
@@ -117,9 +121,9 @@ export class SpinRules {
 
   /**
    * Resolves to true once the last ticket of a sold-out raffle is committed, or to false if that can't be
-   * confirmed.
+   * confirmed by the deadline, on the scale of performance.now().
    */
-  isSoldOut({ gameId, partnerId }: Game): Promise<boolean> {
+  isSoldOut({ gameId, partnerId }: Game, deadline: number): Promise<boolean> {
     let look = this.#looks.get(gameId);
     if (look === undefined) {
       look = this.#isClosed(gameId, partnerId)
@@ -127,7 +131,7 @@ export class SpinRules {
         .finally(() => this.#looks.delete(gameId));
       this.#looks.set(gameId, look);
     }
-    return look;
+    return withTimeout(look, Math.max(0, deadline - performance.now())).catch(() => false);
   }
 
   /** Waits until the last ticket is committed. The same transaction closes the raffle. */
@@ -144,7 +148,7 @@ export class SpinRules {
   /**
    * Returns the partner with the cell to which a spin should be sent again, after a cell rejected it because
    * of a move. Undefined if the spin must be refused.
-   * @param since time of the first rejection, on the scale of performance.now()
+   * @param since arrival of the request, on the scale of performance.now()
    */
   whereIs(known: Partner, since: number): Promise<Partner | undefined> {
     return this.#parts.moved.where(known, since);

@@ -73,8 +73,9 @@ const PARTNER = { partnerId: 1, environment: 'sandbox' } as Partner;
  */
 async function judge(route: Route, body: JsonObject, text: string): Promise<void> {
   const params = { id: '1', playerId: 'alice' };
-  const caller = { partner: PARTNER, actor: '', operator: {} as Caller, isSecure: false };
-  const request = { apiVersion: 'v1', ...caller, params, query: {}, body, text };
+  const caller = { partner: PARTNER, refusal: () => undefined, deadline: 0, actor: '' };
+  const from = { operator: {} as Caller, isSecure: false };
+  const request = { apiVersion: 'v1', ...caller, ...from, params, query: {}, body, text };
   try {
     await route.handle(request);
   } catch (error) {

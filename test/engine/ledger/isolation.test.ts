@@ -113,7 +113,6 @@ test('at most 1,000 readers wait for the commit of a cell, and the next reader i
     read: () => store.cells.cursors(),
     findEntry: (entryId) => store.ledgerEntries.find(entryId),
     serverOf: () => undefined,
-    deadlineMs: 1000,
     onError: () => {},
     onConfirmed: () => {},
   });
