@@ -18,7 +18,7 @@ const FAULTS = `
   docs/pages
   app/embedded/{shutdown,signals,start}
   app/program/frontEnds
-  api/server/{refusals,revocation,storeAway}
+  api/server/{pausedFrontEnd,refusals,revocation,storeAway}
   engine/ledger/{bounds,outages,postgresDurability,sharing,stalledFlush}
   model/{everything,model}
   engine/blackjack/roundKills

@@ -295,7 +295,7 @@ const LARGE = {
     maximum: 86_400_000,
     default: 3000,
     description:
-      'Time in ms from the arrival of a spin to its answer at the latest; a spin not sent to Redis by then gets KS-5002',
+      'Time in ms from the arrival of a spin to its answer at the latest; a spin not sent to Redis by then is refused',
   }),
   OUTBOX_MAX_ENTRIES: Type.Integer({
     minimum: 1,

@@ -45,6 +45,8 @@ const WRONG_HEADER: readonly Fault[] = [
     message: 'The key was sent in the wrong header, Authorization. Send it in X-API-Key, without «Bearer»',
   },
 ];
+/** Details of the error for a client that sends X-API-Key twice. A valid key contains no comma. */
+const SENT_TWICE: readonly Fault[] = [{ path: '', message: 'The header X-API-Key must be sent only once' }];
 
 export class Access {
   readonly #services: AccessServices;
@@ -177,6 +179,7 @@ export class Access {
     const options = {
       ...(message === undefined ? {} : { message }),
       ...(entry === ERRORS.missingApiKey && exchange.head.hasBearer ? { details: WRONG_HEADER } : {}),
+      ...(exchange.head.apiKey.includes(', ') ? { details: SENT_TWICE } : {}),
     };
     exchange.refuseBody();
     // Only the use of a wrong key is reported to the operator. A client without a key, or with an expired

@@ -77,6 +77,16 @@ export const ACCEPTED_ENCODING = 'chunked';
 export const isContinue = (expectation: string): boolean =>
   expectation.trim().toLowerCase() === '100-continue';
 
+/**
+ * Joins the values of a header that came more than once (RFC 9110, 5.3). If the header has a single value,
+ * the result is not a valid one, so that a repeated header is refused like a wrong one.
+ */
+export const joined = (before: string, value: string): string =>
+  before === '' ? value : `${before}, ${value}`;
+
+/** Separates the values of a repeated Idempotency-Key. No header value can contain it. */
+export const REPEATED = '\n';
+
 /** Returns whether an Authorization header has a bearer token (RFC 6750, 2.1). */
 export const isBearer = (authorization: string): boolean => /^bearer /i.test(authorization);
 

@@ -54,6 +54,8 @@ export class NodeConnection {
   readonly #requests = new Set<IncomingMessage>();
   #waitingBytes = 0;
   #refusal: number | undefined;
+  /** True if the refusal is the answer to a request, so that it must not be sent again. */
+  #isRefusalSent = false;
 
   constructor(socket: Socket, all: WaitingBytes, connections: Connections) {
     this.#socket = socket;
@@ -93,6 +95,7 @@ export class NodeConnection {
    */
   refuseRequest(response: ServerResponse, status: number): void {
     this.#refusal = status;
+    this.#isRefusalSent = true;
     response.writeHead(status, { Connection: 'close', 'Content-Length': 0 }).end();
     this.written();
   }
@@ -104,6 +107,7 @@ export class NodeConnection {
   #endRefused(): void {
     if (
       this.#refusal === undefined ||
+      this.#isRefusalSent ||
       !this.#socket.writable ||
       [...this.#requests].some((request) => request.complete)
     )

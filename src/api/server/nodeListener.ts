@@ -15,7 +15,9 @@ import {
   type HttpListener,
   isBearer,
   isContinue,
+  joined,
   type ListenerOptions,
+  REPEATED,
   type ServerRoute,
 } from './listener.js';
 import { NodeConnection, WaitingBytes } from './nodeConnection.js';
@@ -244,38 +246,37 @@ function fieldsOf({ rawHeaders, headers }: IncomingMessage): Fields {
     const value = rawHeaders[i + 1]!;
     switch (rawHeaders[i]!.toLowerCase()) {
       case 'x-api-key':
-        // Repeated headers are combined (RFC 9110, 5.3), so two keys together form an invalid key.
-        apiKey = apiKey === '' ? value : `${apiKey}, ${value}`;
+        apiKey = joined(apiKey, value);
         break;
       case 'interface_version':
-        interfaceVersion = value;
+        interfaceVersion = joined(interfaceVersion, value);
         break;
       case 'accept':
-        accept = value;
+        accept = joined(accept, value);
         break;
       case 'x-forwarded-for':
-        forwardedFor = forwardedFor === '' ? value : `${forwardedFor}, ${value}`;
+        forwardedFor = joined(forwardedFor, value);
         break;
       case 'accept-encoding':
-        acceptEncoding = value;
+        acceptEncoding = joined(acceptEncoding, value);
         break;
       case 'idempotency-key':
-        idempotencyKey = idempotencyKey === undefined ? value : `${idempotencyKey}, ${value}`;
+        idempotencyKey = idempotencyKey === undefined ? value : idempotencyKey + REPEATED + value;
         break;
       case 'cookie':
         cookie = cookie === '' ? value : `${cookie}; ${value}`;
         break;
       case 'x-csrf-token':
-        csrfToken = value;
+        csrfToken = joined(csrfToken, value);
         break;
       case 'origin':
-        requestOrigin = value;
+        requestOrigin = joined(requestOrigin, value);
         break;
       case 'authorization':
-        hasBearer = isBearer(value);
+        hasBearer ||= isBearer(value);
         break;
       case 'content-encoding':
-        contentEncoding = contentEncoding === '' ? value : `${contentEncoding}, ${value}`;
+        contentEncoding = joined(contentEncoding, value);
         break;
       case 'host':
         hosts++;

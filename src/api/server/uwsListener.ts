@@ -20,7 +20,9 @@ import {
   type HttpListener,
   isBearer,
   isContinue,
+  joined,
   type ListenerOptions,
+  REPEATED,
   type ServerRoute,
 } from './listener.js';
 
@@ -263,8 +265,7 @@ class HeaderReader {
     // cost.
     switch (name.length) {
       case 9:
-        // Repeated headers are combined (RFC 9110, 5.3), so two keys together form an invalid key.
-        if (name === 'x-api-key') this.#apiKey = this.#apiKey === '' ? value : `${this.#apiKey}, ${value}`;
+        if (name === 'x-api-key') this.#apiKey = joined(this.#apiKey, value);
         break;
       case 14:
         if (name === 'content-length') this.#lengths++;
@@ -276,32 +277,30 @@ class HeaderReader {
         if (name === 'transfer-encoding') {
           this.#encodings++;
           this.#isFramed = value.toLowerCase() === ACCEPTED_ENCODING;
-        } else if (name === 'interface_version') this.#interfaceVersion = value;
+        } else if (name === 'interface_version')
+          this.#interfaceVersion = joined(this.#interfaceVersion, value);
         break;
       case 6:
-        if (name === 'accept') this.#accept = value;
+        if (name === 'accept') this.#accept = joined(this.#accept, value);
         else if (name === 'cookie') this.#cookie = this.#cookie === '' ? value : `${this.#cookie}; ${value}`;
-        else if (name === 'origin') this.#requestOrigin = value;
-        else if (name === 'expect')
-          this.expectation = this.expectation === '' ? value : `${this.expectation}, ${value}`;
+        else if (name === 'origin') this.#requestOrigin = joined(this.#requestOrigin, value);
+        else if (name === 'expect') this.expectation = joined(this.expectation, value);
         break;
       case 12:
-        if (name === 'x-csrf-token') this.#csrfToken = value;
+        if (name === 'x-csrf-token') this.#csrfToken = joined(this.#csrfToken, value);
         break;
       case 13:
-        if (name === 'authorization') this.#hasBearer = isBearer(value);
+        if (name === 'authorization') this.#hasBearer ||= isBearer(value);
         break;
       case 16:
-        if (name === 'content-encoding')
-          this.#contentEncoding = this.#contentEncoding === '' ? value : `${this.#contentEncoding}, ${value}`;
+        if (name === 'content-encoding') this.#contentEncoding = joined(this.#contentEncoding, value);
         break;
       case 15:
-        if (name === 'accept-encoding') this.#acceptEncoding = value;
-        else if (name === 'x-forwarded-for')
-          this.#forwardedFor = this.#forwardedFor === '' ? value : `${this.#forwardedFor}, ${value}`;
+        if (name === 'accept-encoding') this.#acceptEncoding = joined(this.#acceptEncoding, value);
+        else if (name === 'x-forwarded-for') this.#forwardedFor = joined(this.#forwardedFor, value);
         else if (name === 'idempotency-key') {
           this.#idempotencyKey =
-            this.#idempotencyKey === undefined ? value : `${this.#idempotencyKey}, ${value}`;
+            this.#idempotencyKey === undefined ? value : this.#idempotencyKey + REPEATED + value;
         }
         break;
     }

@@ -4,6 +4,7 @@
  */
 import { type ApiError, type Fault, invalid } from '../../domain/errors.js';
 import type { JsonObject } from '../server/body.js';
+import { REPEATED } from '../server/listener.js';
 
 /** Names of the idempotency key in other APIs, in lower case, without hyphens and underscores. */
 const NAMES = new Set(['requestid', 'idempotencykey']);
@@ -47,7 +48,7 @@ function refuseMisnamedRequestId(body: JsonObject): void {
  * Returns the body with the requestId of the header.
  *
  * @param header value of Idempotency-Key, either plain or as a quoted string of structured fields
- * @throws ApiError (KS-4101) if the header is invalid, or the body has another requestId
+ * @throws ApiError (KS-4101) if the header is invalid or came twice, or the body has another requestId
  */
 export function withIdempotencyKey<Body extends { readonly requestId?: unknown }>(
   body: Body,
@@ -56,6 +57,7 @@ export function withIdempotencyKey<Body extends { readonly requestId?: unknown }
   const requestId = /^"(?:[^"\\]|\\["\\])*"$/.test(header)
     ? header.slice(1, -1).replaceAll(/\\(.)/g, '$1')
     : header;
+  if (header.includes(REPEATED)) throw refusal('', 'The header Idempotency-Key must be sent only once');
   if (!KEY.test(requestId)) {
     throw refusal('', 'The header Idempotency-Key must have 1 to 128 printable ASCII characters');
   }

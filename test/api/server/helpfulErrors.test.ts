@@ -10,6 +10,7 @@ import { OPERATOR_KEY, type TestPartner } from '../../support/client.js';
 import { setUp } from '../../support/communal.js';
 import { HTTP_SERVER } from '../../support/httpServer.js';
 import { portOf, Wire } from '../../support/load.js';
+import { raw } from '../../support/rawRequest.js';
 import { isPlaying, newTable, type RoundAnswer } from '../../support/rounds.js';
 import { startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
@@ -72,6 +73,32 @@ describe('the idempotency key of a spin', () => {
       expect(repeated.text).toBe(first.text);
       expect(repeated.headers.get('Idempotent-Replayed')).toBe('true');
     }
+  });
+
+  test('refuses a spin with two Idempotency-Key headers, but not one whose key has a comma', async () => {
+    const text = JSON.stringify({ gameId, playerId: 'p', wagerUsd: 0.25 });
+    const ask = (...keys: string[]) =>
+      raw(
+        service.base,
+        [
+          'POST /api/partner/v1/spin HTTP/1.1',
+          `X-API-Key: ${partner.key}`,
+          `Content-Length: ${text.length}`,
+          ...keys.map((each) => `Idempotency-Key: ${each}`),
+        ],
+        text,
+      );
+    for (const keys of [
+      ['k', 'k'],
+      ['k', 'other'],
+      ['', 'k'],
+    ]) {
+      const answer = await ask(...keys);
+      expect([answer.status, answer.body]).toEqual([400, expect.stringContaining('must be sent only once')]);
+    }
+    const first = await ask('k, k');
+    expect(first.status).toBe(200);
+    expect((await ask('k, k')).headers.get('idempotent-replayed')).toBe('true');
   });
 
   test('refuses a spin whose Idempotency-Key header is invalid or differs from the body, and deals nothing', async () => {

@@ -13,8 +13,22 @@ const BASE = '/api/partner/v1';
 
 /** Differences between the two HTTP servers. docs/production.md has the same table. */
 const EXPECTED = {
-  uws: { http10: 505, noHttp: 505, lowerCaseMethod: 404, unknownMethod: 404, pipelinedSpinsAnswered: 0 },
-  node: { http10: 200, noHttp: 400, lowerCaseMethod: 400, unknownMethod: 400, pipelinedSpinsAnswered: 3 },
+  uws: {
+    http10: 505,
+    noHttp: 505,
+    lowerCaseMethod: 404,
+    unknownMethod: 404,
+    pipelinedSpinsAnswered: 0,
+    refusedHead: [431],
+  },
+  node: {
+    http10: 200,
+    noHttp: 400,
+    lowerCaseMethod: 400,
+    unknownMethod: 400,
+    pipelinedSpinsAnswered: 3,
+    refusedHead: [200, 431],
+  },
 }[HTTP_SERVER];
 
 let stores: TestStores;
@@ -291,6 +305,22 @@ describe('requests on one connection', () => {
     const asked = ['/healthz', '/nowhere', '/healthz', '/nowhere', '/nowhere', '/healthz'];
     await wire.send(asked.map((path) => plainRequest('GET', path, partner.key)).join(''));
     for (const path of asked) expect((await wire.answer()).status).toBe(path === '/healthz' ? 200 : 404);
+  });
+
+  test('answers a refused head only once', async () => {
+    const wire = await open();
+    await wire.send(
+      `${plainRequest('GET', '/healthz', partner.key)}GET /healthz HTTP/1.1\r\nHost: x\r\n${'X-Many: y\r\n'.repeat(150)}\r\n`,
+    );
+    const statuses: number[] = [];
+    for (;;) {
+      const answer = await wire.answer().catch(() => undefined);
+      if (answer === undefined) break;
+      statuses.push(answer.status);
+    }
+    // uWebSockets.js closes the connection at once, before the first request is answered.
+    expect(statuses).toEqual(EXPECTED.refusedHead);
+    await wire.ended;
   });
 
   test('never answers a pipelined spin with the outcome of another spin; if it closes the connection, a retry is safe', async () => {
