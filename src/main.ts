@@ -27,7 +27,7 @@ import { FrontEndProcesses } from './app/program/frontEndProcesses.js';
 import { installFixed, openSecretBox, openSeedBox, operatorKeyOf, sealAll } from './app/program/installed.js';
 import { KeyReplacement } from './app/program/keyReplacement.js';
 import { openDemo } from './app/program/openDemo.js';
-import { answerScrapes } from './app/program/parentProcess.js';
+import { answerParent } from './app/program/parentProcess.js';
 import { untilServed } from './app/program/playable.js';
 import { beginProgramCheck } from './app/program/programFiles.js';
 import type { Running } from './app/program/running.js';
@@ -40,7 +40,7 @@ import { CatalogAnnouncements } from './engine/catalog/catalogAnnouncements.js';
 import { Staleness } from './engine/catalog/staleness.js';
 import { Problems } from './engine/problems.js';
 import { newEvents } from './engine/processEvents.js';
-import { storeFindings, unservedVolatile } from './engine/readiness.js';
+import { storeFindings, UnownedCells, unservedVolatile } from './engine/readiness.js';
 import { Scripts } from './engine/redis/scripts.js';
 import { ProcessRegistry } from './engine/upgrade/processRegistry.js';
 import { ServiceGroup } from './platform/runtime/serviceGroup.js';
@@ -128,8 +128,9 @@ async function startAll(
     new CatalogAnnouncements({ catalog, staleness, nodes, datasetId: installed.datasetId, events, onError }),
   );
   const problems = await services.add(new Problems(() => catalog.epochs.keys(), world.now));
-  problems.add(
-    () => storeFindings(parts, unservedVolatile(config, nodes, durability)),
+  const unowned = new UnownedCells();
+  problems.addLook(
+    () => storeFindings(parts, unservedVolatile(config, nodes, durability), unowned),
     () => nodes.connectionsLost,
   );
   registerProblemMetrics(metrics, problems);
@@ -200,7 +201,7 @@ async function serve(
   const { config, log, metrics, nodes, store, catalog, services } = parts;
   const address = { host: config.METRICS_HOST, port: config.METRICS_PORT, token: config.METRICS_TOKEN };
   const metricsServer = new MetricsServer(metrics, address, parts.problems);
-  if (config.processes.isChild) answerScrapes(metrics);
+  if (config.processes.isChild) answerParent(metrics, parts.problems);
   else
     await services.add(metricsServer).catch((error: Error) => {
       throw new SetupError(error.message);
@@ -210,7 +211,7 @@ async function serve(
     ? await (await import('./app/roles/frontEnd.js')).startFrontEnd(parts)
     : undefined;
   if (config.processes.children.length > 0) {
-    await services.add(new FrontEndProcesses(config, log, metrics));
+    await services.add(new FrontEndProcesses(config, log, metrics, parts.problems));
     port = config.PORT;
   }
   await noteAddress(config, port, services);

@@ -54,6 +54,14 @@ const PROBLEMS = {
     'Loaded outcomes are dealt; new blocks, the ledger and reads of it wait',
     'Start Postgres, or repair the connection to it. No command is needed afterwards',
   ),
+  'cells-not-served': waits(
+    'Loaded outcomes are dealt until they or the outbox run out; nothing is committed to the ledger',
+    'Start a worker (ROLES=worker), and read its log if it does not take the cells',
+  ),
+  'front-end-down': waits(
+    'The other front ends deal; connections to this one are refused or time out',
+    'None if it starts again. Otherwise read its last lines in the log',
+  ),
   'check-failed': waits('Not known', 'Read the log, and report the error as a defect'),
 } satisfies Record<string, Kind>;
 
@@ -81,26 +89,24 @@ export interface Problem extends Kind {
   readonly since: Date;
 }
 
-export type Source = () => readonly Finding[] | Promise<readonly Finding[]>;
-
 /** Time after which the list answers with what a part reported last, in ms. */
 const ANSWERS_WITHIN_MS = 300;
 /** Interval of the checks while nobody asks, in ms. So an answer with the last state is not old. */
 const LOOK_EVERY_MS = 2000;
 
-/** A part's newest report. Its checks are shared, and one that takes long is not waited for. */
-class Reports {
+/** The newest result of a look at stores. Looks are shared, and one that takes long is not waited for. */
+class Look {
   readonly #look: () => Promise<readonly Finding[]>;
   readonly #known: () => unknown;
   #last: { readonly findings: readonly Finding[]; readonly known: unknown } | undefined;
 
-  constructor(source: Source, known: () => unknown) {
+  constructor(look: () => Promise<readonly Finding[]>, known: () => unknown) {
     this.#known = known;
     this.#look = sharedLook(async () => {
       const atFirst = known();
       let findings: readonly Finding[];
       try {
-        findings = await source();
+        findings = await look();
       } catch (error) {
         findings = [{ name: 'check-failed', message: `A check of the state failed: ${lineOf(error)}` }];
       }
@@ -125,7 +131,8 @@ export class Problems extends PeriodicService {
   readonly name = 'problems';
   readonly #cells: () => Iterable<number>;
   readonly #now: () => number;
-  readonly #reports: Reports[] = [];
+  readonly #parts: (() => readonly Finding[])[] = [];
+  readonly #looks: Look[] = [];
   /** Time at which each present problem was first found. */
   #since = new Map<string, Date>();
 
@@ -139,12 +146,22 @@ export class Problems extends PeriodicService {
     this.#now = now;
   }
 
+  /** Adds a part that knows its problems without waiting. */
+  add(part: () => readonly Finding[]): void {
+    this.#parts.push(part);
+  }
+
   /**
-   * Adds a part that reports to the list.
-   * @param known state of the part that is known without waiting; after its change, no earlier report is used
+   * Adds a look at stores.
+   * @param known state that is known without waiting; after its change, no earlier result is used
    */
-  add(source: Source, known: () => unknown = () => undefined): void {
-    this.#reports.push(new Reports(source, known));
+  addLook(look: () => Promise<readonly Finding[]>, known: () => unknown): void {
+    this.#looks.push(new Look(look, known));
+  }
+
+  /** What the parts of this process report, without what it finds in the stores. */
+  get own(): readonly Finding[] {
+    return this.#parts.flatMap((part) => part());
   }
 
   /**
@@ -152,7 +169,8 @@ export class Problems extends PeriodicService {
    * known state of what is read from it.
    */
   async list(): Promise<readonly Problem[]> {
-    const found = (await Promise.all(this.#reports.map((each) => each.findings()))).flat();
+    const looks = await Promise.all(this.#looks.map((each) => each.findings()));
+    const found = [...looks.flat(), ...this.own];
     const since = new Map<string, Date>();
     const refusedCells = new Set(found.flatMap(({ cells = [] }) => cells));
     const isAny = [...this.#cells()].some((cell) => !refusedCells.has(cell));
@@ -161,14 +179,19 @@ export class Problems extends PeriodicService {
       const begun = finding.since ?? this.#since.get(key) ?? new Date(this.#now());
       since.set(key, begun);
       const { spins, help, effect } = PROBLEMS[name] as Kind;
-      const own = finding.effect ?? effect;
-      const isAll = own === 'CELLS_REFUSED' && !isAny;
+      const wanted = finding.effect ?? effect;
+      const own = wanted === 'CELLS_REFUSED' && !isAny ? 'SPINS_REFUSED' : wanted;
       return {
         name,
-        effect: isAll ? 'SPINS_REFUSED' : own,
+        effect: own,
         message,
         since: begun,
-        spins: isAll ? ALL_REFUSED : own === 'ATTENTION' ? NOT_AFFECTED : spins,
+        spins:
+          own === 'SPINS_REFUSED' && own !== effect
+            ? ALL_REFUSED
+            : own === 'ATTENTION'
+              ? NOT_AFFECTED
+              : spins,
         help,
       };
     });

@@ -50,22 +50,29 @@ export interface ReadinessParts {
 export async function storeFindings(
   { nodes, store, catalog, clocks, registry, program }: ReadinessParts,
   volatile: Volatile,
+  unownedCells: UnownedCells,
 ): Promise<Finding[]> {
   if (registry.problem !== undefined) return [{ name: 'format-unreadable', message: registry.problem }];
   const ofCells: Finding[] = [];
   const others: Finding[] = [];
   if (program.problem !== undefined) others.push({ name: 'program-changed', message: program.problem });
-  const [recoveries, halts, obstacles, states, skewed] = await Promise.allSettled([
+  const [recoveries, halts, obstacles, unowned, states, skewed] = await Promise.allSettled([
     withTimeout(store.recoveries.open(), READY_WITHIN_MS),
     withTimeout(store.cells.halted(), READY_WITHIN_MS),
     withTimeout(store.answered.obstacles(), READY_WITHIN_MS),
+    withTimeout(store.cells.unowned(), READY_WITHIN_MS),
     nodes.closed(catalog.epochs),
     withTimeout(skewedNodes(nodes.all, clocks), READY_WITHIN_MS),
   ]);
   let missingCopies: string | undefined;
   /** Cells for which a reason is already listed why they are closed. */
   const explained = new Set<number>();
-  if (recoveries.status === 'rejected' || halts.status === 'rejected' || obstacles.status === 'rejected') {
+  if (
+    recoveries.status === 'rejected' ||
+    halts.status === 'rejected' ||
+    obstacles.status === 'rejected' ||
+    unowned.status === 'rejected'
+  ) {
     others.push({ name: 'postgres-away', message: POSTGRES_AWAY });
   } else {
     const explain = (name: ProblemName, cell: number, message: string, since?: Date): void => {
@@ -91,6 +98,20 @@ export async function storeFindings(
     missingCopies = obstacles.value.missingCopies;
     if (obstacles.value.hold !== undefined)
       others.push({ name: 'stores-restored', message: obstacles.value.hold });
+    const isOnHold = obstacles.value.hold !== undefined || missingCopies !== undefined;
+    // A cell for which another reason is listed, or that must wait for an operator, has no owner meanwhile.
+    const lasting = unownedCells.lasting(unowned.value.cells, Date.now());
+    const [free] = isOnHold ? [] : lasting.filter(({ cell }) => !explained.has(cell));
+    if (free !== undefined) {
+      const cells = lasting.filter(({ cell }) => !explained.has(cell)).map(({ cell }) => cell);
+      const { workers } = unowned.value;
+      const who = workers === 0 ? 'No worker is alive, so none' : `None of ${workers} workers`;
+      others.push({
+        name: 'cells-not-served',
+        message: `${who} owns cells ${cells.join(', ')} since ${free.since.toISOString()}`,
+        since: free.since,
+      });
+    }
   }
   if (states.status === 'rejected') throw states.reason;
   const { closed, away } = states.value;
@@ -122,6 +143,31 @@ export async function storeFindings(
       cells: [...catalog.epochs.keys()].filter((cell) => nodes.of(cell) === node),
     });
   return [...ofCells, ...others, ...volatileStores(volatile)];
+}
+
+/** Time for which a cell may be without an owner while it passes from one worker to another, in ms. */
+const PASSED_ON_WITHIN_MS = 5000;
+
+/** Remembers since when cells have had no owner. */
+export class UnownedCells {
+  #since = new Map<number, number>();
+
+  /**
+   * Returns the cells that have had no owner for a while, the longest first.
+   * @param unowned cells without an owner; `lapsedAt` is null if the last owner released the cell
+   */
+  lasting(
+    unowned: readonly { readonly cell: number; readonly lapsedAt: Date | null }[],
+    nowMs: number,
+  ): { readonly cell: number; readonly since: Date }[] {
+    this.#since = new Map(
+      unowned.map(({ cell, lapsedAt }) => [cell, lapsedAt?.getTime() ?? this.#since.get(cell) ?? nowMs]),
+    );
+    return [...this.#since]
+      .filter(([, sinceMs]) => nowMs - sinceMs >= PASSED_ON_WITHIN_MS)
+      .map(([cell, sinceMs]) => ({ cell, since: new Date(sinceMs) }))
+      .sort((a, b) => a.since.getTime() - b.since.getTime());
+  }
 }
 
 function volatileStores({ redis, postgres }: Volatile): Finding[] {

@@ -1,4 +1,5 @@
 /** The side of a front end in its exchange of messages with the process that has started it. */
+import type { Finding, Problems } from '../../engine/problems.js';
 import type { Metrics } from '../metrics/metrics.js';
 import type { MetricSamples } from '../metrics/scraped.js';
 
@@ -9,7 +10,16 @@ import type { MetricSamples } from '../metrics/scraped.js';
 export type FrontEndMessage =
   | { readonly kind: 'ready' }
   | { readonly kind: 'failed'; readonly problem: string }
+  | { readonly kind: 'lives' }
   | { readonly kind: 'metrics'; readonly metrics: readonly MetricSamples[] | undefined };
+
+/**
+ * Messages to a front end. It answers a `ping` at once, and lists the problems of the first process with its
+ * own.
+ */
+export type ParentMessage =
+  | { readonly kind: 'metrics' }
+  | { readonly kind: 'ping'; readonly problems: readonly Finding[] };
 
 /**
  * Sends a message and resolves once it is sent. A message that can't be sent is lost, because the process
@@ -21,8 +31,18 @@ export const tellParent = (message: FrontEndMessage): Promise<void> =>
     else resolve();
   });
 
-export function answerScrapes(metrics: Metrics): void {
-  process.on('message', () => {
+export function answerParent(metrics: Metrics, problems: Problems): void {
+  let ofParent: readonly Finding[] = [];
+  // Whatever the first process can't do, this front end deals as long as its own checks let it.
+  problems.add(() =>
+    ofParent.map((each) => (each.effect === 'SPINS_REFUSED' ? { ...each, effect: 'WORK_WAITS' } : each)),
+  );
+  process.on('message', (message: ParentMessage) => {
+    if (message.kind === 'ping') {
+      ofParent = message.problems;
+      void tellParent({ kind: 'lives' });
+      return;
+    }
     const samples = metrics.samples().catch(() => undefined);
     void samples.then((read) => tellParent({ kind: 'metrics', metrics: read }));
   });

@@ -344,6 +344,24 @@ export class Cells {
   }
 
   /**
+   * Returns the cells that no worker owns, and the number of live workers. `lapsedAt` is null if the last owner
+   * released the cell.
+   */
+  async unowned(): Promise<{
+    readonly workers: number;
+    readonly cells: readonly { readonly cell: number; readonly lapsedAt: Date | null }[];
+  }> {
+    const rows = await this.#sql<{ cell: number; lapsed_at: Date | null; workers: number }[]>`
+      SELECT cell, nullif(lease_until, '-infinity') AS lapsed_at,
+        (SELECT count(*) FROM workers WHERE alive_until >= now())::int AS workers
+      FROM cells WHERE lease_until < now() ORDER BY cell`;
+    return {
+      workers: rows[0]?.workers ?? 0,
+      cells: rows.map((row) => ({ cell: row.cell, lapsedAt: row.lapsed_at })),
+    };
+  }
+
+  /**
    * Adds cells with the next free numbers. Every process learns of them with its next poll of the catalog.
    * @returns the numbers of the new cells, or undefined if there would be more than 256 cells and none was
    * added

@@ -3,10 +3,11 @@
  * rate limit headers that promise no further requests.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { freshStores } from '../../setup/freshStores.js';
 import { OPERATOR_KEY, type TestPartner } from '../../support/client.js';
 import { rawRedis } from '../../support/redis.js';
 import { untilReleased } from '../../support/requestSegments.js';
-import { startService } from '../../support/service.js';
+import { environment, spawnService, startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
 import { type OwnStores, ownStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
@@ -99,6 +100,53 @@ test('a worker reports on its metrics port whether it is ready, and what is miss
     await stores.postgres.start();
   } finally {
     await worker.stop();
+  }
+});
+
+/** Returns the answer of /statusz. */
+const statusz = (of: Pick<typeof service, 'request'> = service) =>
+  of.request<{ status: string; waiting: string[]; problems: { name: string }[] }>('GET', '/statusz');
+
+test('health checks answer with the last known state before the check of a hanging Postgres ends', async () => {
+  await until(async () => (await statusz()).status === 200, 'the state is known');
+  await stores.postgres.freeze();
+  try {
+    // The check names Postgres when it ends. An answer without it came before that.
+    expect((await statusz()).body).toMatchObject({ status: 'well', waiting: [] });
+    expect(await service.request('GET', '/readyz')).toMatchObject({ status: 200 });
+    await until(
+      async () => (await statusz()).body.problems.some(({ name }) => name === 'postgres-away'),
+      'the hanging Postgres is named',
+    );
+    expect(await service.request('GET', '/readyz')).toMatchObject({ status: 200 });
+  } finally {
+    stores.postgres.thaw();
+  }
+});
+
+test('names the cells without a worker after the only worker was killed, while spins are dealt', async () => {
+  const own = await freshStores();
+  const worker = () => spawnService(environment(own, { ROLES: 'worker' }));
+  let running = await worker();
+  const front = await startService(own, { ROLES: 'http' });
+  try {
+    const { key } = await front.newPartner();
+    const game = await front.newGame(key, parSheet('classic-3-reel'));
+    await until(async () => (await statusz(front)).status === 200, 'all is well');
+    await running.end('SIGKILL');
+    await until(async () => (await statusz(front)).status === 503, 'a problem is named');
+    expect((await statusz(front)).body).toMatchObject({
+      status: 'degraded',
+      waiting: [expect.stringMatching(/^No worker is alive, so none owns cells 0, 1, 2, 3 since 20/)],
+      problems: [{ name: 'cells-not-served', effect: 'WORK_WAITS' }],
+    });
+    expect((await front.spin(key, { gameId: game, playerId: 'p', wagerUsd: 0.25 })).status).toBe(200);
+    running = await worker();
+    await until(async () => (await statusz(front)).status === 200, 'the cells have a worker again');
+  } finally {
+    await front.stop();
+    await running.stop();
+    await own.drop();
   }
 });
 

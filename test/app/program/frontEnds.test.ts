@@ -11,7 +11,7 @@ import postgres from 'postgres';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { freshStores } from '../../setup/freshStores.js';
 import { OPERATOR_KEY } from '../../support/client.js';
-import { askOnce, portOf, spinRequest } from '../../support/load.js';
+import { askOnce, plainRequest, portOf, spinRequest } from '../../support/load.js';
 import type { ServerProcess } from '../../support/serverProcess.js';
 import { environment, spawnService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
@@ -153,6 +153,68 @@ test('front ends of one start share a port, are restarted, and end with the serv
   expect(await started.end()).toBe(0);
   await until(() => !children.some(isAlive), 'no process is left');
   expect(started.output().match(/is ready/g)).toHaveLength(1);
+});
+
+interface HealthBody {
+  readonly missing: string[];
+  readonly waiting: string[];
+  readonly problems: { name: string }[];
+}
+
+/** Returns the answer of a health check of the first process. */
+async function checkOf(
+  { metrics }: ServerProcess,
+  path: string,
+): Promise<{ status: number; body: HealthBody }> {
+  const answer = await fetch(new URL(path, metrics));
+  return { status: answer.status, body: (await answer.json()) as HealthBody };
+}
+
+test('a front end that no longer responds is named and replaced', async () => {
+  const started = await start(2);
+  expect(await checkOf(started, '/statusz')).toMatchObject({ status: 200, body: { problems: [] } });
+  const [paused] = await frontEndsOf(started);
+  process.kill(paused!, 'SIGSTOP');
+  const seen = new Set<string>();
+  await until(async () => {
+    const { body } = await checkOf(started, '/statusz');
+    for (const line of body.waiting) seen.add(line);
+    return !isAlive(paused!);
+  }, 'the paused front end is ended');
+  expect([...seen].join()).toMatch(/front-end-\d does not respond/);
+  await until(async () => (await checkOf(started, '/statusz')).status === 200, 'it is replaced');
+  expect(await frontEndsOf(started)).toHaveLength(2);
+  expect(started.output()).toMatch(/front-end-\d does not respond; replacing it/);
+});
+
+test('the first process is not ready while none of its front ends serves', async () => {
+  const started = await start(2);
+  expect((await checkOf(started, '/readyz')).status).toBe(200);
+  for (const pid of await frontEndsOf(started)) process.kill(pid, 'SIGSTOP');
+  let { body } = await checkOf(started, '/readyz');
+  await until(async () => {
+    const answer = await checkOf(started, '/readyz');
+    body = answer.body;
+    return answer.status === 503;
+  }, 'it is not ready');
+  expect(body.missing).toEqual([
+    expect.stringContaining('front-end-1 '),
+    expect.stringContaining('front-end-2 '),
+  ]);
+  await until(async () => (await checkOf(started, '/readyz')).status === 200, 'it is ready again');
+});
+
+test('a front end lists the front ends of its start that do not serve', async () => {
+  const started = await start(2);
+  const port = portOf(started.base!);
+  const [first] = await frontEndsOf(started);
+  process.kill(first!, 'SIGSTOP');
+  await until(async () => {
+    // Some of the connections go to the paused front end, which does not answer.
+    const asked = Array.from({ length: 6 }, () => askOnce(port, plainRequest('GET', '/statusz', ''), 500));
+    return (await Promise.all(asked)).some((answer) => answer?.text.includes('front-end-down'));
+  }, 'the other front end names it');
+  if (isAlive(first!)) process.kill(first!, 'SIGCONT');
 });
 
 test('front ends and stores end if the first process is killed', async () => {
