@@ -14,7 +14,7 @@ const FAULTS = `
   client/killed
   engine/cluster/cluster
   engine/communal/communalKills
-  console/{console,operations,oversight}
+  console/{console,operations,outages,oversight}
   docs/pages
   app/embedded/{shutdown,signals,start}
   app/program/frontEnds

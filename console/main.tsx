@@ -7,6 +7,7 @@ import { DealingBanner, DealingState } from './dealingState.js';
 import { DialogHost } from './dialog.js';
 import { Naming, PartnerNames, usePartnerNames, withPartnerId } from './names.js';
 import { GROUPS, pageAt, sectionOf } from './pages/index.js';
+import { isOutage, Outage, ProblemsBanner, ProblemsState } from './problems.js';
 import { linkTo, usePlace } from './router.js';
 import { Search } from './search.js';
 import { Signed } from './session.js';
@@ -35,7 +36,11 @@ function SignIn({ onSigned }: { readonly onSigned: (session: Schemas['Session'])
           <input ref={field} name="key" type="password" required autocomplete="current-password" />
         </label>
         <button type="submit">Sign in</button>
-        <Fault error={error} />
+        {isOutage(error) ? (
+          <Outage error={error} kept="your key could not be checked and stays valid" />
+        ) : (
+          <Fault error={error} />
+        )}
       </form>
       <p>
         An admin issues keys with <code>spindle operator issue</code>. The first key is the one that the
@@ -161,7 +166,10 @@ function Shell({
               Sign out
             </button>
           </header>
-          <DealingBanner />
+          <div class="banners">
+            <ProblemsBanner />
+            <DealingBanner />
+          </div>
           <Rooms here={parts[0] ?? 'overview'} />
           <Page />
           <DialogHost />
@@ -179,19 +187,39 @@ function toContent(): void {
   document.querySelector<HTMLElement>('main h1')?.focus();
 }
 
+const RETRIED_AFTER_MS = 3000;
+
 function App() {
   const [session, setSession] = useState<Schemas['Session'] | null>();
+  /** Reason why the service can't say whether there is a session. */
+  const [outage, setOutage] = useState<unknown>();
   const begin = useCallback((begun: Schemas['Session']): void => {
     useToken(begun.csrfToken ?? '', () => setSession(null));
     setSession(begun);
   }, []);
   useEffect(() => {
-    bodyOf(api.GET('/session', {})).then(begin, (error: unknown) => {
-      if (!(error instanceof ApiFault)) throw error;
-      setSession(null);
-    });
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const open = (): Promise<void> =>
+      bodyOf(api.GET('/session', {})).then(begin, (error: unknown) => {
+        if (!(error instanceof ApiFault)) throw error;
+        if (!isOutage(error)) {
+          setSession(null);
+          return;
+        }
+        setOutage(error);
+        timer = setTimeout(open, RETRIED_AFTER_MS);
+      });
+    void open();
+    return () => clearTimeout(timer);
   }, [begin]);
-  if (session === undefined) return null;
+  if (session === undefined)
+    return outage === undefined ? null : (
+      <main class="sign-in">
+        <h1>Spindle console</h1>
+        <Outage error={outage} kept="your session is kept" />
+        <p role="status">The console opens when the service can read your session again.</p>
+      </main>
+    );
   if (session === null) return <SignIn onSigned={begin} />;
   const signOut = async (): Promise<void> => {
     await bodyOf(api.DELETE('/session', {})).catch(() => {});
@@ -200,4 +228,9 @@ function App() {
   return <Shell session={session} onSignOut={signOut} />;
 }
 
-render(<App />, document.getElementById('app')!);
+render(
+  <ProblemsState>
+    <App />
+  </ProblemsState>,
+  document.getElementById('app')!,
+);

@@ -40,7 +40,7 @@ import { CatalogAnnouncements } from './engine/catalog/catalogAnnouncements.js';
 import { Staleness } from './engine/catalog/staleness.js';
 import { Problems } from './engine/problems.js';
 import { newEvents } from './engine/processEvents.js';
-import { storeFindings, UnownedCells, unservedVolatile } from './engine/readiness.js';
+import { knownFindings, storeFindings, UnownedCells, unservedVolatile } from './engine/readiness.js';
 import { Scripts } from './engine/redis/scripts.js';
 import { ProcessRegistry } from './engine/upgrade/processRegistry.js';
 import { ServiceGroup } from './platform/runtime/serviceGroup.js';
@@ -129,8 +129,9 @@ async function startAll(
   );
   const problems = await services.add(new Problems(() => catalog.epochs.keys(), world.now));
   const unowned = new UnownedCells();
+  problems.add(() => knownFindings(parts, unservedVolatile(config, nodes, durability)));
   problems.addLook(
-    () => storeFindings(parts, unservedVolatile(config, nodes, durability), unowned),
+    () => storeFindings(parts, unowned),
     () => nodes.connectionsLost,
   );
   registerProblemMetrics(metrics, problems);

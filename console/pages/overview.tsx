@@ -8,6 +8,7 @@ import { Chart } from '../chart.js';
 import { count, estimatedUsd, percent, rate, time, usd, within } from '../format.js';
 import { useLoad } from '../load.js';
 import { PartnerLink } from '../names.js';
+import { ProblemLine, useProblems } from '../problems.js';
 import { linkTo } from '../router.js';
 import { Table } from '../table.js';
 import { TrafficChart } from '../traffic.js';
@@ -94,12 +95,18 @@ function Attention({ attention, failingWebhooks }: Pick<Overview, 'attention' | 
   const waiting = ATTENTION.filter(([name]) => attention[name] > 0);
   const isOff = attention.dealing === 'OFF';
   const { missingWitnesses } = attention;
+  const problems = useProblems();
   return (
     <Panel title="Needs attention">
-      {waiting.length === 0 && !isOff && missingWitnesses.length === 0 ? (
+      {problems.length === 0 && waiting.length === 0 && !isOff && missingWitnesses.length === 0 ? (
         <p class="empty">Nothing needs attention: all games can be played, and no delivery has failed.</p>
       ) : (
         <ul>
+          {problems.map((problem) => (
+            <li key={problem.name + problem.message} class={problem.effect === 'ATTENTION' ? '' : 'urgent'}>
+              <ProblemLine of={problem} />
+            </li>
+          ))}
           {isOff ? (
             <li class="urgent">
               <a href={linkTo(['dealing'])}>Dealing is off: all spins are refused</a>

@@ -13,7 +13,8 @@ import { lineOf } from '../platform/secretsInLogs.js';
  * What a problem does to spins: none is dealt, none is dealt for the partners of some cells, spins are dealt
  * but other work waits, or spins and their ledger are not affected.
  */
-export type Effect = 'SPINS_REFUSED' | 'CELLS_REFUSED' | 'WORK_WAITS' | 'ATTENTION';
+const EFFECTS = ['SPINS_REFUSED', 'CELLS_REFUSED', 'WORK_WAITS', 'ATTENTION'] as const;
+export type Effect = (typeof EFFECTS)[number];
 
 interface Kind {
   readonly effect: Effect;
@@ -133,6 +134,11 @@ export class Problems extends PeriodicService {
   readonly #now: () => number;
   readonly #parts: (() => readonly Finding[])[] = [];
   readonly #looks: Look[] = [];
+  /**
+   * Problems of the process that has started this one. Whatever that process can't do, this one deals as long
+   * as its own checks let it.
+   */
+  elsewhere: readonly Finding[] = [];
   /** Time at which each present problem was first found. */
   #since = new Map<string, Date>();
 
@@ -170,7 +176,14 @@ export class Problems extends PeriodicService {
    */
   async list(): Promise<readonly Problem[]> {
     const looks = await Promise.all(this.#looks.map((each) => each.findings()));
-    const found = [...looks.flat(), ...this.own];
+    const here = [...looks.flat(), ...this.own];
+    const elsewhere = this.elsewhere
+      .filter(({ message }) => !here.some((each) => each.message === message))
+      .map((each): Finding => {
+        const isMild = (each.effect ?? PROBLEMS[each.name].effect) === 'ATTENTION';
+        return { ...each, cells: [], effect: isMild ? 'ATTENTION' : 'WORK_WAITS' };
+      });
+    const found = [...here, ...elsewhere];
     const since = new Map<string, Date>();
     const refusedCells = new Set(found.flatMap(({ cells = [] }) => cells));
     const isAny = [...this.#cells()].some((cell) => !refusedCells.has(cell));
@@ -207,8 +220,6 @@ export class Problems extends PeriodicService {
   /** A check that fails is a problem itself. */
   protected onTurnFailed(): void {}
 }
-
-const EFFECTS: readonly Effect[] = ['SPINS_REFUSED', 'CELLS_REFUSED', 'WORK_WAITS', 'ATTENTION'];
 
 const messagesOf = (problems: readonly Problem[], effect: Effect): string[] =>
   problems.filter((problem) => problem.effect === effect).map(({ message }) => message);

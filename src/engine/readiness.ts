@@ -48,14 +48,13 @@ export interface ReadinessParts {
  * timeouts of its parts, whatever the stores do.
  */
 export async function storeFindings(
-  { nodes, store, catalog, clocks, registry, program }: ReadinessParts,
-  volatile: Volatile,
+  { nodes, store, catalog, clocks, registry }: Omit<ReadinessParts, 'program'>,
   unownedCells: UnownedCells,
 ): Promise<Finding[]> {
-  if (registry.problem !== undefined) return [{ name: 'format-unreadable', message: registry.problem }];
+  // This build can't read what newer versions write.
+  if (registry.problem !== undefined) return [];
   const ofCells: Finding[] = [];
   const others: Finding[] = [];
-  if (program.problem !== undefined) others.push({ name: 'program-changed', message: program.problem });
   const [recoveries, halts, obstacles, unowned, states, skewed] = await Promise.allSettled([
     withTimeout(store.recoveries.open(), READY_WITHIN_MS),
     withTimeout(store.cells.halted(), READY_WITHIN_MS),
@@ -73,7 +72,7 @@ export async function storeFindings(
     obstacles.status === 'rejected' ||
     unowned.status === 'rejected'
   ) {
-    others.push({ name: 'postgres-away', message: POSTGRES_AWAY });
+    others.push({ name: 'postgres-away', message: 'Postgres does not respond' });
   } else {
     const explain = (name: ProblemName, cell: number, message: string, since?: Date): void => {
       explained.add(cell);
@@ -142,7 +141,7 @@ export async function storeFindings(
       message: `${problem}. Nothing is dealt or prepared until the clocks agree`,
       cells: [...catalog.epochs.keys()].filter((cell) => nodes.of(cell) === node),
     });
-  return [...ofCells, ...others, ...volatileStores(volatile)];
+  return [...ofCells, ...others];
 }
 
 /** Time for which a cell may be without an owner while it passes from one worker to another, in ms. */
@@ -170,16 +169,23 @@ export class UnownedCells {
   }
 }
 
-function volatileStores({ redis, postgres }: Volatile): Finding[] {
+/** Returns the problems that are known without looking at the stores. */
+export function knownFindings(
+  { registry, program }: Pick<ReadinessParts, 'registry' | 'program'>,
+  { redis, postgres }: Volatile,
+): Finding[] {
   const ofRedis = `Redis may lose acknowledged writes because of its settings: ${redis.join('; ')}`;
   const ofPostgres = new VolatilePostgresError(postgres).message;
   return [
+    ...(registry.problem !== undefined
+      ? [{ name: 'format-unreadable', message: registry.problem } as const]
+      : []),
+    ...(program.problem !== undefined
+      ? [{ name: 'program-changed', message: program.problem } as const]
+      : []),
     ...(redis.length > 0 ? [{ name: 'redis-volatile', message: ofRedis } as const] : []),
     ...(postgres.length > 0 ? [{ name: 'postgres-volatile', message: ofPostgres } as const] : []),
   ];
 }
-
-const POSTGRES_AWAY =
-  'Postgres does not respond. Loaded outcomes are dealt; new blocks, the ledger and reads of it wait';
 
 const READY_WITHIN_MS = 2000;

@@ -107,8 +107,26 @@ export const FailingWebhook = Type.Object({
   ...listedWebhookMembers,
 });
 
+export const ProblemEffect = choice(
+  ['SPINS_REFUSED', 'CELLS_REFUSED', 'WORK_WAITS', 'ATTENTION'],
+  '`SPINS_REFUSED`: no spin is dealt; `CELLS_REFUSED`: none for the partners of some cells; `WORK_WAITS`: spins are dealt, and other work waits; `ATTENTION`: neither is affected',
+);
+
+export const Problem = Type.Object(
+  {
+    name: Type.String({ description: 'Name of the problem, as in the metric `spindle_problem`' }),
+    effect: ProblemEffect,
+    message: Type.String({ description: 'What is wrong, in one line' }),
+    since: timestamp(),
+    spins: Type.String({ description: 'What the problem means for spins' }),
+    help: Type.String({ description: 'What helps' }),
+  },
+  { description: 'A problem of the answering process or of its stores, as `/statusz` lists it' },
+);
+
 export const Overview = Type.Object({
   at: timestamp(),
+  problems: Type.Array(Problem, { description: 'Problems of the service, the worst first' }),
   today: TrafficToday,
   yesterday: TrafficYesterday,
   busiest: Type.Array(PartnerTraffic, { description: 'The ten partners with the most spins today' }),
@@ -138,6 +156,17 @@ export const getOverview = endpoint(
       'Returns the totals of today and of yesterday in the ledger, and the counters of the front end that answers the request. To compute rates, subtract the counters of two responses.',
     response: {
       at: '2026-11-22T07:45:00.000Z',
+      problems: [
+        {
+          name: 'cells-not-served',
+          effect: 'WORK_WAITS',
+          message: 'No worker is alive, so none owns cells 0, 1 since 2026-11-22T07:44:12.000Z',
+          since: '2026-11-22T07:44:12.000Z',
+          spins:
+            'Loaded outcomes are dealt until they or the outbox run out; nothing is committed to the ledger',
+          help: 'Start a worker (ROLES=worker), and read its log if it does not take the cells',
+        },
+      ],
       today: { ...TRAFFIC, partners: 1 },
       yesterday: { spins: 46_120, wageredUsd: 11_530, paidOutUsd: 10_702.75, until: 'SAME_TIME' },
       busiest: [{ partnerId: 2, slug: 'acme', ...TRAFFIC }],

@@ -32,14 +32,9 @@ export const tellParent = (message: FrontEndMessage): Promise<void> =>
   });
 
 export function answerParent(metrics: Metrics, problems: Problems): void {
-  let ofParent: readonly Finding[] = [];
-  // Whatever the first process can't do, this front end deals as long as its own checks let it.
-  problems.add(() =>
-    ofParent.map((each) => (each.effect === 'SPINS_REFUSED' ? { ...each, effect: 'WORK_WAITS' } : each)),
-  );
   process.on('message', (message: ParentMessage) => {
     if (message.kind === 'ping') {
-      ofParent = message.problems;
+      problems.elsewhere = message.problems;
       void tellParent({ kind: 'lives' });
       return;
     }

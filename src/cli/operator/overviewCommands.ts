@@ -1,6 +1,6 @@
 /** `spindle overview`: shows today's traffic and the items that need attention, once or repeatedly. */
 import { bodyOf } from '../../api/client/apiClients.js';
-import { keyValues, type TableColumn, table } from '../output.js';
+import { keyValues, printable, type TableColumn, table } from '../output.js';
 import { type Call, type OperatorCommands, type Schemas, withWatch } from './call.js';
 
 const BUSIEST: readonly TableColumn<Schemas['PartnerTraffic']>[] = [
@@ -31,11 +31,23 @@ export function addOverviewCommands(commands: OperatorCommands): void {
 async function overview({ client, print }: Call): Promise<void> {
   print(
     await bodyOf(client.GET('/overview')),
-    ({ at, today, yesterday, attention, busiest, failingWebhooks }) =>
+    ({ at, problems, today, yesterday, attention, busiest, failingWebhooks }) =>
       [
+        ...(problems.length === 0 ? [] : [problemsText(problems)]),
         keyValues({ at, today, yesterday, attention }),
         ...(failingWebhooks.length === 0 ? [] : [table(FAILING, failingWebhooks)]),
         table(BUSIEST, busiest),
       ].join('\n'),
   );
+}
+
+const [RED, PLAIN] = ['\x1b[31m', '\x1b[0m'];
+
+/** Formats the problems, in red on a terminal if they affect spins or the work behind them. */
+function problemsText(problems: readonly Schemas['Problem'][]): string {
+  const lines = problems.map(({ effect, message, since, spins, help }) => {
+    const line = `${printable(message)} (since ${since})\n  ${printable(spins)}. ${printable(help)}.\n`;
+    return effect !== 'ATTENTION' && process.stdout.isTTY ? `${RED}${line}${PLAIN}` : line;
+  });
+  return lines.join('');
 }

@@ -344,8 +344,8 @@ export class Cells {
   }
 
   /**
-   * Returns the cells that no worker owns, and the number of live workers. `lapsedAt` is null if the last owner
-   * released the cell.
+   * Returns the cells that no worker owns, and the number of live workers. `lapsedAt` is null if the last
+   * owner released the cell.
    */
   async unowned(): Promise<{
     readonly workers: number;

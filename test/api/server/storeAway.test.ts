@@ -5,6 +5,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { freshStores } from '../../setup/freshStores.js';
 import { OPERATOR_KEY, type TestPartner } from '../../support/client.js';
+import { command } from '../../support/command.js';
 import { rawRedis } from '../../support/redis.js';
 import { untilReleased } from '../../support/requestSegments.js';
 import { environment, spawnService, startService } from '../../support/service.js';
@@ -147,6 +148,30 @@ test('names the cells without a worker after the only worker was killed, while s
     await front.stop();
     await running.stop();
     await own.drop();
+  }
+});
+
+test('spindle overview begins with the problem because of which spins are refused', async () => {
+  await stores.redis.stop();
+  const { out } = await command(service, 'overview');
+  expect(out).toMatch(/^Redis does not respond \(since 20.*Z\)\n {2}All spins are refused/);
+  await stores.redis.start();
+});
+
+test('spindle overview names a hanging Postgres instead of waiting for it', async () => {
+  await stores.postgres.freeze();
+  try {
+    await until(
+      async () => (await statusz()).body.problems.some(({ name }) => name === 'postgres-away'),
+      'the hanging Postgres is named',
+    );
+    // An overview that reads from Postgres would fail with the timeout of its statement and name nothing.
+    const { status, error } = await command(service, 'overview');
+    expect(status).toBe(1);
+    expect(error).toContain('KS-5002');
+    expect(error).toContain('Postgres does not respond. Loaded outcomes are dealt');
+  } finally {
+    stores.postgres.thaw();
   }
 });
 
