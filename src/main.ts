@@ -117,6 +117,7 @@ async function startAll(
   const secretBox = await openKeys({ config, log, sql, events, services, registry });
 
   const store = openStore(pools.requests);
+  const operatorStore = openStore(pools.operators);
   const clocks = { now: world.now, skewMaxMs: config.CLOCK_SKEW_MAX_S * 1000 };
   const scripts = new Scripts(nodes, { outboxMax: config.outboxMax, clock: clocks });
   const catalog = await services.add(new Catalog(sql, config.constants.catalogPollMs, events));
@@ -131,7 +132,7 @@ async function startAll(
   const unowned = new UnownedCells();
   problems.add(() => knownFindings(parts, unservedVolatile(config, nodes, durability)));
   problems.addLook(
-    () => storeFindings(parts, unowned),
+    () => storeFindings({ ...parts, store: operatorStore }, unowned),
     () => nodes.connectionsLost,
   );
   registerProblemMetrics(metrics, problems);
@@ -147,6 +148,7 @@ async function startAll(
     nodes,
     scripts,
     catalog,
+    operatorStore,
     ownStore: openStore(sql),
     flushSql: pools.ledger,
     postgresDurability: durability,

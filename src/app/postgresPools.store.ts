@@ -1,4 +1,4 @@
-/** Opens the connection pools to Postgres: one for requests, one for background work, and one for flushes. */
+/** Opens the pools of connections to Postgres: for partners, operators, background work and flushes. */
 import type { Logger } from 'pino';
 import { closing } from '../platform/runtime/service.js';
 import type { ServiceGroup } from '../platform/runtime/serviceGroup.js';
@@ -25,7 +25,10 @@ function checkDurability({ volatile }: PostgresDurability, config: Config, log: 
   log.error(`${what}; serving anyway because ALLOW_VOLATILE_POSTGRES=1`);
 }
 
-const REQUEST_CONNECTIONS_MAX = 6;
+/** More than one partner can occupy with its requests (serverRoutes.ts) and its exports at once. */
+const REQUEST_CONNECTIONS_MAX = 8;
+/** Maximum number of connections for operators' requests, sign-in and the state of the stores. */
+const OPERATOR_CONNECTIONS_MAX = 3;
 const WORKER_CONNECTIONS_MAX = 10;
 /**
  * Maximum number of connections for flushes. Flushes of several nodes, or of separately flushed cells, may
@@ -64,6 +67,7 @@ export async function openPostgresPools(
   try {
     pools = {
       requests: connect(REQUEST_CONNECTIONS_MAX, { repeatsConflicts: true }),
+      operators: connect(OPERATOR_CONNECTIONS_MAX, { repeatsConflicts: true }),
       background: connect(config.roles.worker ? WORKER_CONNECTIONS_MAX : FRONT_END_CONNECTIONS_MAX),
       ledger: connect(LEDGER_CONNECTIONS_MAX, {
         isPipelined: true,

@@ -40,8 +40,10 @@ export interface Sql extends Run {
  * flushes, leases or rebuilds.
  */
 export interface PostgresPools {
-  /** Connections for requests of partners and operators. */
+  /** Connections for requests of partners. */
   readonly requests: Sql;
+  /** Connections for requests of operators and for health checks, which no partner can occupy. */
+  readonly operators: Sql;
   /** Connections for leases, rebuilds, and reads for this process's own purposes. */
   readonly background: Sql;
   /** Pipelined connections for flushes of the ledger. */

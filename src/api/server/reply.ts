@@ -150,7 +150,7 @@ export class Replies {
   ): void {
     const status = options.status ?? entry.status;
     let retryAfter = options.retryAfterSeconds;
-    if (status === 429 && window !== undefined) retryAfter = windowSecondsLeft(window.nowMs);
+    if (status === 429 && window !== undefined) retryAfter ??= windowSecondsLeft(window.nowMs);
     else if (status === 503 || entry === ERRORS.spinInProgress) retryAfter ??= RETRY_AFTER_SECONDS;
     const body = JSON.stringify({
       status: 'error',

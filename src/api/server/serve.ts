@@ -4,6 +4,7 @@ import { ApiError, ERRORS, type ErrorEntry } from '../../domain/errors.js';
 import type { Partner } from '../../domain/game.js';
 import type { Role } from '../../domain/operator.js';
 import { KIND } from '../../engine/cells/batch.js';
+import { type FairQueue, QueueFullError } from '../../platform/runtime/fairQueue.js';
 import { BASES } from '../contract/apis.js';
 import { CSV_TYPE, prefersCsv } from '../contract/csv.js';
 import type { Access } from './access.js';
@@ -19,6 +20,17 @@ import type { Services } from './services.js';
 
 type Caller = Pick<RouteRequest, 'partner' | 'actor' | 'operator' | 'refusal' | 'deadline'>;
 
+/** The turn of a waiting request comes as soon as one of the partner's requests is answered. */
+const TOO_MANY_AT_ONCE = {
+  retryAfterSeconds: 1,
+  details: [
+    {
+      path: '',
+      message: 'This partner has too many requests under way. Send fewer at once, and repeat this one later',
+    },
+  ],
+};
+
 const NO_PARTNER = Object.freeze({}) as Partner;
 const NO_OPERATOR = Object.freeze({}) as OperatorCaller;
 const NO_REFUSAL = (): undefined => undefined;
@@ -30,6 +42,8 @@ const roleFor = ({ role, method }: Pick<Route, 'role' | 'method'>): Role =>
 export interface RouteServices {
   /** Counts requests against the rate limit windows of their partners. */
   readonly spinPath: Services['spinPath'];
+  /** Turns of the partners whose requests read or write Postgres. */
+  readonly turns: FairQueue;
   onFault(exchange: Exchange, route: Route, error: unknown, entry: ErrorEntry): void;
   /** Returns whether the error means that a store does not answer, and is not a defect of this program. */
   isStoreAway(error: unknown): boolean;
@@ -41,6 +55,18 @@ export function serve(route: Route, access: Access, replies: Replies, services: 
   const base = BASES[route.scope];
   const kind = route.window === 'spin' ? KIND.countSpin : KIND.countApi;
 
+  const takesTurns = route.scope === 'partner';
+  /** Runs a partner's job in the partner's turn. The key may have been revoked before the turn came. */
+  const inTurn = <T>({ partner, refusal, deadline }: Caller, job: () => Promise<T>): Promise<T> => {
+    if (!takesTurns) return job();
+    const judged = (): Promise<T> => {
+      const entry = refusal();
+      if (entry !== undefined) throw new ApiError(entry);
+      return job();
+    };
+    return services.turns.run(partner.partnerId, judged, deadline);
+  };
+
   const run = async (exchange: Exchange, caller: Caller, window: Window | undefined): Promise<void> => {
     try {
       if (route.sandboxOnly === true && caller.partner.environment !== 'sandbox')
@@ -51,7 +77,7 @@ export function serve(route: Route, access: Access, replies: Replies, services: 
         await replies.stream(exchange, route.csvPieces(request), { contentType: CSV_TYPE, headers }, window);
         return;
       }
-      const result = await route.handle(request);
+      const result = await inTurn(request, async () => route.handle(request));
       if (route.csv !== undefined && prefersCsv(exchange.head.accept)) {
         const text = route.csv(result, request);
         replies.json(exchange, route.status, text, window, '', undefined, CSV_TYPE);
@@ -62,6 +88,10 @@ export function serve(route: Route, access: Access, replies: Replies, services: 
       const text = serialize === undefined ? '' : serialize(body);
       replies.json(exchange, route.status, text, window, result instanceof Replayed ? REPLAYED : headers);
     } catch (error) {
+      if (error instanceof QueueFullError) {
+        replies.error(exchange, ERRORS.apiRateExceeded, window, TOO_MANY_AT_ONCE);
+        return;
+      }
       if (error instanceof ApiError) {
         const status = exchange.isTooLong ? 413 : error.entry.status;
         replies.error(exchange, error.entry, window, { details: error.details, status });

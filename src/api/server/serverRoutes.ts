@@ -4,6 +4,7 @@
  */
 import type { ErrorEntry } from '../../domain/errors.js';
 import { type HealthAnswer, type Problem, readyAnswer, statusAnswer } from '../../engine/problems.js';
+import { type FairLimits, FairQueue } from '../../platform/runtime/fairQueue.js';
 import { BASES, BODY_LIMIT, type Scope } from '../contract/apis.js';
 import { openApiDocuments } from '../contract/documents.js';
 import type { Endpoint } from '../contract/endpoint.js';
@@ -23,8 +24,21 @@ import type { Route } from './route.js';
 import { serve } from './serve.js';
 import type { Services } from './services.js';
 
+/**
+ * Partners share the connections to Postgres. So a partner that sends many requests at once waits for its own
+ * instead of taking every connection. Rounds don't take turns: they mostly wait for the ledger, without a
+ * connection.
+ */
+const TURNS: FairLimits = { atOnce: 256, atOnceOfOwner: 4, held: 4096, heldOfOwner: 256 };
+
+/**
+ * Connects all routes to their handlers.
+ *
+ * @param answering services of the routes for partners and of those for operators, which have connections to
+ * Postgres of their own
+ */
 export function serverRoutes(
-  services: Services,
+  answering: { readonly partners: Services; readonly operators: Services },
   access: Access,
   replies: Replies,
   options: {
@@ -35,10 +49,17 @@ export function serverRoutes(
     verifyDir: string;
   },
 ): ServerRoute[] {
-  const routes = [spin, ...allRoutes(services, options.brand)];
+  const services = answering.partners;
+  const isForOperators = ({ scope }: Route): boolean => scope === 'operator';
+  const routes = [
+    spin,
+    ...allRoutes(services, options.brand).filter((route) => !isForOperators(route)),
+    ...allRoutes(answering.operators, options.brand).filter(isForOperators),
+  ];
   const spinEndpoint = new SpinEndpoint(access, replies, services);
   const routeServices = {
     spinPath: services.spinPath,
+    turns: new FairQueue(TURNS),
     isStoreAway: services.process.isStoreAway,
     onFault: (exchange: Exchange, route: Route, error: unknown, entry: ErrorEntry) =>
       services.process.onFault(exchange, route.operationId, error, entry),

@@ -245,7 +245,7 @@ export async function openDealing(
 
 /** Opens the operations that requests of operators and testers run in cells. */
 function openOperating(
-  { config, log, nodes, metrics, store }: RoleParts,
+  { config, log, nodes, metrics, operatorStore: store }: RoleParts,
   cells: CellClient,
   confirmations: Confirmations,
 ): Dealing['operating'] {

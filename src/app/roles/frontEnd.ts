@@ -1,5 +1,6 @@
 /** The http role: serves the partner API and the operator API. */
 
+import type { Store } from '../../api/api.store.js';
 import { PARTNER_BASE, PARTNER_VERSION } from '../../api/contract/apis.js';
 import { Access } from '../../api/server/access.js';
 import { Connections, connectionsWithin } from '../../api/server/connections.js';
@@ -72,7 +73,7 @@ const isVolatile = ({ config, nodes, postgresDurability }: RoleParts, cell: numb
  * @returns the port of the API
  */
 export async function startFrontEnd(parts: RoleParts): Promise<number> {
-  const { config, log, events, nodes, catalog, metrics, installed, store } = parts;
+  const { config, log, events, nodes, catalog, metrics, installed } = parts;
   await watchDurability(parts);
   const spinIds = new SpinIds(installed.spinIdKey);
   const dealing = await openDealing(parts, spinIds, (cell) => isVolatile(parts, cell));
@@ -83,7 +84,8 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
   const replies = new Replies(requestLog.answered);
   const access = openAccess(parts, requestLog, replies);
   const drawAgain = await openRedrawing(parts);
-  const answering: Services = {
+  const blackjack = playedRounds(parts, cells, requestIds);
+  const answering = (store: Store): Services => ({
     store,
     catalog,
     spinIds,
@@ -94,7 +96,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     drawAgain,
     requestIds,
     proofs: new Proofs(store.publicLogReads, drawAgain),
-    blackjack: playedRounds(parts, cells, requestIds),
+    blackjack,
     cells: { ...operating, confirmations, reads: readsOf(parts, moved), views: new CellViews(nodes) },
     settlementReports: new SettlementReports({ store, nodes, events, clocks: parts.clocks }),
     webhooks: {
@@ -107,9 +109,10 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
       tokens: new SessionTokens(parts.operatorKey),
     },
     process: processOf(parts, requestLog),
-  };
+  });
   const tag = installationTag(installed.datasetId);
-  const routes = serverRoutes(answering, access, replies, {
+  const services = { partners: answering(parts.store), operators: answering(parts.operatorStore) };
+  const routes = serverRoutes(services, access, replies, {
     brand: config.BRAND,
     installationTag: tag,
     docsDir: config.docsDir,
@@ -157,7 +160,7 @@ const readsOf = ({ nodes, catalog }: RoleParts, moved: MovedPartners): PartnerRe
   });
 
 function openAccess(
-  { config, catalog, staleness, scripts, store, operatorKey, notes }: RoleParts,
+  { config, catalog, staleness, scripts, operatorStore, operatorKey, notes }: RoleParts,
   requestLog: RequestLog,
   replies: Replies,
 ): Access {
@@ -169,7 +172,7 @@ function openAccess(
       operatorByHash: (hash) => catalog.operatorByHash(hash),
       isBehind: () => staleness.isBehind,
       sessionTokens: new SessionTokens(operatorKey),
-      findSession: (hash) => store.operators.findSession(hash),
+      findSession: (hash) => operatorStore.operators.findSession(hash),
       refresh: () => catalog.refresh(),
       onWindowOver: (client) => notes.note({ action: 'auth.window', subject: `address:${client}` }),
       onWrongKey: (client, { code }) =>

@@ -39,8 +39,10 @@ export interface RoleParts {
   readonly sql: Sql;
   readonly postgresDurability: PostgresDurability;
   readonly flushSql: Sql;
-  /** Store for requests of partners and operators, on a separate pool. */
+  /** Store for requests of partners, on a separate pool. */
   readonly store: Store;
+  /** Store for requests of operators, on a pool that partners can't occupy. */
+  readonly operatorStore: Store;
   /** Store for background work, over the pool {@link RoleParts.sql}. */
   readonly ownStore: Store;
   readonly nodes: RedisNodes;

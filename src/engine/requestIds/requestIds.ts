@@ -21,10 +21,10 @@ import { ENTRY_KINDS, type EntryKind } from '../../domain/ledgerEntry.js';
 import { RequestFilter } from '../../domain/requestFilter.js';
 import { REQUEST_KEY_BYTES, writeRequestKey } from '../../domain/requestKey.js';
 import { findInBlock, REQUEST_HASH_BYTES } from '../../domain/requestRun.js';
+import { type FairLimits, FairQueue } from '../../platform/runtime/fairQueue.js';
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
 import type { EngineStore } from '../engine.store.js';
 import { coarsestBytes, FilterMemoryError, plannedFolds } from './filterMemory.js';
-import { LookUps } from './lookUps.js';
 import type { FilterReading, RunsRead } from './requestRunReads.store.js';
 import type { RequestRun, RunsWatermark } from './requestRuns.store.js';
 import type { FoundRequest } from './secondPass.js';
@@ -79,10 +79,13 @@ const NOTHING: CellFilters = {
 /** Maximum number of attempts of a look-up. Runs may be merged or dropped while one of them is read. */
 const TRIES = 5;
 
+const LOOK_UPS: FairLimits = { atOnce: 12, atOnceOfOwner: 4, held: 1024, heldOfOwner: 128 };
+
 export class RequestIds extends PeriodicService {
   readonly name = 'filters of request ids';
   readonly #options: RequestIdsOptions;
-  readonly #lookUps = new LookUps();
+  /** Look-ups in the ledger. A partner that keeps repeating old ids delays only its own requests. */
+  readonly #lookUps = new FairQueue(LOOK_UPS);
   readonly #filters = new Map<string, RequestFilter>();
   readonly #cells: (CellFilters | undefined)[] = [];
   #times: BindingTimes | undefined;

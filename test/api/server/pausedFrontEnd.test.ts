@@ -148,7 +148,7 @@ test('a spin that waits for Redis is refused once its key is revoked', async () 
 });
 
 test('a spin that was not sent to Redis by its deadline gets KS-5002', async () => {
-  const { front, cable } = await frontBehind({ SPIN_DEADLINE_MS: '1500' });
+  const { front, cable } = await frontBehind({ SPIN_DEADLINE_MS: '5000' });
   try {
     expect((await front.spin(partner.key, spinBody())).status).toBe(200);
     cable.hold();

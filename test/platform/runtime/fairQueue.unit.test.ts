@@ -1,17 +1,17 @@
 import { expect, test } from 'vitest';
-import { LookUps, LookUpsFullError } from '../../../src/engine/requestIds/lookUps.js';
+import { FairQueue, QueueFullError } from '../../../src/platform/runtime/fairQueue.js';
 
-/** Makes look-ups that last until the test ends them. */
+/** Makes jobs that last until the test ends them. */
 function held() {
-  const lookUps = new LookUps();
+  const queue = new FairQueue({ atOnce: 12, atOnceOfOwner: 4, held: 1024, heldOfOwner: 128 });
   const ends: { partnerId: number; end: () => void }[] = [];
   const ask = (partnerId: number): Promise<string> =>
-    lookUps
+    queue
       .run(
         partnerId,
         () => new Promise<string>((resolve) => ends.push({ partnerId, end: () => resolve('told') })),
       )
-      .catch((error: unknown) => (error instanceof LookUpsFullError ? 'full' : 'another error'));
+      .catch((error: unknown) => (error instanceof QueueFullError ? 'full' : 'another error'));
   const underWay = (partnerId: number): number => ends.filter((each) => each.partnerId === partnerId).length;
   const endOne = async (partnerId: number): Promise<void> => {
     const place = ends.findIndex((each) => each.partnerId === partnerId);
@@ -21,11 +21,11 @@ function held() {
   return { ask, underWay, endOne };
 }
 
-test('a partner that repeats many old ids waits for its own look-ups, while other partners are served at once', async () => {
+test('an owner with many jobs waits for its own, while the job of another starts at once', async () => {
   const { ask, underWay, endOne } = held();
   const answers = Array.from({ length: 200 }, () => ask(1));
   expect(underWay(1)).toBe(4);
-  // 128 look-ups of a partner are queued, and further look-ups are refused without a query of the ledger.
+  // 128 jobs of an owner are held, and further ones are refused.
   const refused = await Promise.all(answers.slice(128));
   expect(new Set(refused)).toEqual(new Set(['full']));
   const other = ask(2);
@@ -42,7 +42,7 @@ test('a partner that repeats many old ids waits for its own look-ups, while othe
   expect(await later).toBe('told');
 });
 
-test('look-ups of all partners share a limit, and the longest-waiting partner below its own limit is next', async () => {
+test('the next job to start is the one that has waited longest of an owner below its limit', async () => {
   const { ask, underWay, endOne } = held();
   const answers = Array.from({ length: 1100 }, (_, i) => ask(i % 11));
   const inAll = (): number =>
@@ -55,4 +55,29 @@ test('look-ups of all partners share a limit, and the longest-waiting partner be
     await endOne(busiest.findIndex((count) => count > 0));
   }
   expect(new Set(await Promise.all(answers.slice(0, 1024)))).toEqual(new Set(['told']));
+});
+
+test('a job whose turn does not come by its deadline is refused and never runs', async () => {
+  const queue = new FairQueue({ atOnce: 1, atOnceOfOwner: 1, held: 9, heldOfOwner: 9 });
+  let end = (): void => {};
+  const first = queue.run(
+    1,
+    () =>
+      new Promise<void>((resolve) => {
+        end = resolve;
+      }),
+  );
+  let hasRun = false;
+  const second = queue.run(
+    2,
+    async () => {
+      hasRun = true;
+    },
+    performance.now() + 10,
+  );
+  await expect(second).rejects.toThrow(QueueFullError);
+  end();
+  await first;
+  await queue.run(2, async () => {});
+  expect(hasRun).toBe(false);
 });
