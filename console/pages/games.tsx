@@ -260,8 +260,11 @@ const VoidOutcomes = ({ game, onChanged }: Changing) => (
     }}
     act={async ({ reason }) => {
       const params = { path: { id: game.gameConfigId } };
-      await bodyOf(api.POST('/games/{id}/rotate', { params, body: { reason: reason! } }));
+      const call = api.POST('/games/{id}/rotate', { params, body: { reason: reason! } });
+      const { isInForce } = await bodyOf(call);
       onChanged();
+      if (!isInForce)
+        return 'Recorded, but not confirmed yet. Sealed outcomes may still be dealt until it is; repeat it to learn whether it is done.';
       return 'The sealed outcomes are voided.';
     }}
   />

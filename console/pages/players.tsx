@@ -235,8 +235,11 @@ function Changes({
           }}
           act={async ({ reason }) => {
             const body = { status: isBlocked ? 'ACTIVE' : 'BLOCKED', reason: reason! } as const;
-            await bodyOf(api.PATCH('/partners/{id}/players/{playerId}', { params, body }));
+            const call = api.PATCH('/partners/{id}/players/{playerId}', { params, body });
+            const { isInForce } = await bodyOf(call);
             onChanged();
+            if (!isInForce)
+              return 'Recorded, but not in force yet, because Redis did not answer. It comes into force as soon as Redis accepts it.';
             return isBlocked ? 'The player can play.' : 'The player is blocked.';
           }}
         >

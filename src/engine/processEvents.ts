@@ -37,6 +37,7 @@ export type BackgroundTask =
   | 'request id release'
   | 'round timeout'
   | 'work discovery'
+  | 'player statuses'
   | 'raffle void'
   | 'lost spin record'
   | 'answered entries'

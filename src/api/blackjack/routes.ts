@@ -305,10 +305,11 @@ async function endRound(
   await services.store.auditLog.recordRound(actor, action, roundId, details);
   const ended = await services.blackjack.rounds.end(table, partner, record, how);
   if (typeof ended !== 'string' && !('misplaced' in ended)) return ended.record;
-  await services.store.auditLog.recordRound(actor, `${action}.refused`, roundId, {
-    ...details,
-    refusal: typeof ended === 'string' ? ended : ended.misplaced,
-  });
+  // If this entry can't be written, the answer still says what is known of the round.
+  const refusal = typeof ended === 'string' ? ended : ended.misplaced;
+  await services.store.auditLog
+    .recordRound(actor, `${action}.refused`, roundId, { ...details, refusal })
+    .catch(() => {});
   if (typeof ended !== 'string') throw roundEnded();
   throw new ApiError(ended === 'unknown' ? ERRORS.spinInProgress : ERRORS.unavailable);
 }

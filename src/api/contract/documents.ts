@@ -158,7 +158,11 @@ class DocumentBuilder {
               content: json(this.#schemas.of(body), exampleOf(request)),
             },
           }),
-      responses: { [endpoint.status]: this.#success(endpoint), ...this.#errors(endpoint) },
+      responses: {
+        [endpoint.status]: this.#success(endpoint),
+        ...this.#pending(endpoint),
+        ...this.#errors(endpoint),
+      },
     };
   }
 
@@ -252,6 +256,14 @@ class DocumentBuilder {
             },
           }),
     };
+  }
+
+  #pending(endpoint: Endpoint): Record<number, object> {
+    const { response, mayBePending, shown } = endpoint;
+    if (mayBePending === undefined) return {};
+    const headers = headersOf(endpoint, 202);
+    const content = json(this.#schemas.of(response!), exampleOf(shown.pending));
+    return { 202: { description: mayBePending, headers, content } };
   }
 
   #errors(endpoint: Endpoint): Record<string, object> {

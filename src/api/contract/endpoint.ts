@@ -39,6 +39,11 @@ interface Operation {
   readonly ownCheck?: true;
   readonly query?: TSchema;
   readonly status: number;
+  /**
+   * What the status 202 of this operation means: the change is on record and will come into force. Absent if
+   * a success is always in force.
+   */
+  readonly mayBePending?: string;
   /** Schema of the response body. Absent: the response has no body (204). */
   readonly response?: TSchema;
   /** True if the response has sums that may exceed the precision of a double (ExactNumber). */
@@ -64,6 +69,8 @@ interface Shown {
   readonly response?: unknown;
   /** Several examples of the success response by name, instead of `response`. */
   readonly responses?: Readonly<Record<string, unknown>>;
+  /** Example of the body of the response 202, if the operation has one. */
+  readonly pending?: unknown;
   /** Example of the success response as CSV. */
   readonly csv?: string;
 }

@@ -90,6 +90,9 @@ export const GameRotated = Type.Object({
     description:
       'Index after the last voided outcome. It equals `voidedFrom` if the game had no sealed, undealt outcomes.',
   }),
+  isInForce: Type.Boolean({
+    description: 'False in a response with status 202: the rotation is on record and not confirmed',
+  }),
 });
 
 export const ListedGame = Type.Object({
@@ -160,6 +163,12 @@ export const OperatorGame = Type.Object({
   expected: nullable(ExpectedReturn),
   queue: GameQueue,
   totals: GameTotals,
+});
+
+/** A game after a change of its status. `queue` is null if Redis did not answer. */
+export const ChangedGame = Type.Object({
+  ...OperatorGame.properties,
+  queue: nullable(GameQueue),
 });
 
 export const BlocksBody = Type.Object({ count: Type.Integer({ minimum: 1, maximum: 100 }) });
@@ -309,13 +318,13 @@ export const updateGame = endpoint(
     scope: 'operator',
     body: GamePatch,
     status: 200,
-    response: OperatorGame,
+    response: ChangedGame,
     hasSums: true,
     errors: [ERRORS.gameNotFound, ERRORS.raffleClosed],
     failure: ERRORS.internal,
   },
   {
-    description: `A suspended game refuses spins with ${ERRORS.gameNotActive.code}. A repeated \`requestId\` still gets its original response. The change takes effect on every front end within a second.`,
+    description: `A suspended game refuses spins with ${ERRORS.gameNotActive.code}. A repeated \`requestId\` still gets its original response. The change takes effect on every front end within a second. \`queue\` is null if Redis did not answer.`,
     request: { status: 'SUSPENDED' },
     response: { ...OPERATOR_GAME, status: 'SUSPENDED' },
   },
@@ -332,14 +341,17 @@ export const rotateGame = endpoint(
     scope: 'operator',
     body: VoidBody,
     status: 200,
+    mayBePending:
+      "The rotation is on record and not confirmed. It is carried out before the game's next block is sealed. Until then outcomes from `voidedFrom` on may still be dealt.",
     response: GameRotated,
     errors: [ERRORS.gameNotFound, ERRORS.gameTypeUnsupported, ERRORS.unavailable],
     failure: ERRORS.internal,
   },
   {
-    description: `Use this if somebody may have seen outcomes before they were dealt. The call permanently voids all outcomes that are sealed but not dealt at that time, and the audit log keeps the reason. Dealt outcomes are not affected. The game continues with new outcomes: until the next block is sealed, usually within a second, spins may be refused with ${ERRORS.queueExhausted.code}. After ${ERRORS.unavailable.code} repeat the call, which voids the outcomes that are sealed by then. The public log records the void before the game's next block.`,
+    description: `Use this if somebody may have seen outcomes before they were dealt. The call permanently voids all outcomes that are sealed but not dealt at that time, and the audit log keeps the reason. Dealt outcomes are not affected. The game continues with new outcomes: until the next block is sealed, usually within a second, spins may be refused with ${ERRORS.queueExhausted.code}. After the status 202 repeat the call until it returns 200. Each call voids the outcomes that are sealed by then. ${ERRORS.unavailable.code} means that nothing was recorded. The public log records the void before the game's next block.`,
     request: { reason: 'A dump of the database was left on a shared disk' },
-    response: { gameConfigId: 3, number: 4, voidedFrom: 2051, voidedTo: 8192 },
+    response: { gameConfigId: 3, number: 4, voidedFrom: 2051, voidedTo: 8192, isInForce: true },
+    pending: { gameConfigId: 3, number: null, voidedFrom: 2051, voidedTo: 8192, isInForce: false },
   },
 );
 

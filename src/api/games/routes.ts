@@ -2,6 +2,7 @@
  * Handlers of PAR sheets and games: partners upload, register and list them (docs/contract.md §7); operators
  * stop, rotate and read games.
  */
+import { setTimeout as pause } from 'node:timers/promises';
 import { ApiError, ERRORS, type ErrorEntry, type Fault, invalid } from '../../domain/errors.js';
 import { jsonInteger, jsonUsd } from '../../domain/exactJson.js';
 import { basicStrategyReturn } from '../../domain/games/basicStrategy.js';
@@ -14,7 +15,7 @@ import type { GameRecord } from '../../engine/cells/partnerReads.js';
 import type { Store } from '../api.store.js';
 import { check, type JsonObject } from '../server/body.js';
 import { gameRowOf, knownGame, pathId } from '../server/found.js';
-import { learn, type Route, route } from '../server/route.js';
+import { learn, Pending, type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
 import { trafficOf } from '../traffic/routes.js';
 import * as contract from './contract.js';
@@ -26,6 +27,9 @@ import { GameBody } from './contract.js';
  */
 const PROBABILITY_DIGITS = 12;
 const probability = (value: number): number => Number(value.toPrecision(PROBABILITY_DIGITS));
+
+/** Maximum time that the response to a changed status waits for the game's queue in Redis, in ms. */
+const QUEUE_WITHIN_MS = 500;
 
 const WAGER_FIELDS = ['minWagerUsd', 'maxWagerUsd', 'wagerIncrementUsd'] as const;
 
@@ -82,11 +86,16 @@ function queueOf({ nextIndex, blocks }: CommittedGame, record: GameRecord | unde
 
 async function operatorGame(services: Services, row: GameRow) {
   const { wagerMicros } = await knownGame(services.catalog, row.gameId);
-  const statistics = services.catalog.statistics(row.gameId);
   // The ledger is read before Redis, because the ledger lags behind Redis. The queue is reported as of the
   // state of the ledger.
   const booked = await services.store.games.booked(row.gameId);
   const record = await services.cells.reads.game(row.partnerId, row.gameId);
+  return { ...shownGame(services, row, wagerMicros, booked), queue: queueOf(booked, record) };
+}
+
+/** Renders a game for operators without its queue. */
+function shownGame(services: Services, row: GameRow, wagerMicros: number, booked: CommittedGame) {
+  const statistics = services.catalog.statistics(row.gameId);
   return {
     ...gameOf(row, wagerMicros),
     partnerId: row.partnerId,
@@ -95,7 +104,6 @@ async function operatorGame(services: Services, row: GameRow) {
     ...kindOfGame(row.gameType).listing.forOperator(
       row.raffle && { ...row.raffle, ticketsRemaining: row.raffle.poolSize - booked.nextIndex },
     ),
-    queue: queueOf(booked, record),
     totals: {
       spins: jsonInteger(booked.spins),
       wageredUsd: jsonUsd(booked.wageredMicros),
@@ -162,22 +170,36 @@ export const gameRoutes = (services: Services): Route[] => [
     return operatorGame(services, row);
   }),
   route(contract.updateGame, async ({ actor, params, body }) => {
-    const gameId = pathId(params.id);
     const { status, reason } = body;
-    const row =
-      gameId === undefined ? undefined : await services.store.games.setStatus(actor, gameId, status, reason);
+    const { store, catalog, cells } = services;
+    // Everything that the response needs from Postgres is read before the change, so that an error means
+    // that nothing was changed.
+    const { gameId, partnerId } = await gameRowOf(store, params.id);
+    const { wagerMicros } = await knownGame(catalog, gameId);
+    const booked = await store.games.booked(gameId);
+    const row = await store.games.setStatus(actor, gameId, status, reason);
     if (row === undefined) throw new ApiError(ERRORS.gameNotFound);
     if (row === 'closed') throw new ApiError(ERRORS.raffleClosed);
-    await learn(services.catalog);
-    return operatorGame(services, row);
+    await learn(catalog);
+    const queue = await Promise.race([
+      cells.reads.game(partnerId, gameId).then(
+        (record) => queueOf(booked, record),
+        () => null,
+      ),
+      pause(QUEUE_WITHIN_MS, null, { ref: false }),
+    ]);
+    return { ...shownGame(services, row, wagerMicros, booked), queue };
   }),
   route(contract.rotateGame, async ({ actor, params, body }) => {
     const { gameId, gameType } = await gameRowOf(services.store, params.id);
     if (gameType !== 'slot') throw new ApiError(ERRORS.gameTypeUnsupported);
     const rotated = await services.cells.rotate({ actor, gameId, reason: body.reason });
-    if (rotated === 'unavailable') throw new ApiError(ERRORS.unavailable);
+    if ('pending' in rotated) {
+      const { bookedTo: voidedFrom, sealedTo: voidedTo } = rotated.pending;
+      return new Pending({ gameConfigId: gameId, number: null, voidedFrom, voidedTo, isInForce: false });
+    }
     const { number, fromIndex: voidedFrom, toIndex: voidedTo } = rotated;
-    return { gameConfigId: gameId, number, voidedFrom, voidedTo };
+    return { gameConfigId: gameId, number, voidedFrom, voidedTo, isInForce: true };
   }),
   route(contract.makeBlocks, async ({ actor, params, body }) => {
     const count = body.count;

@@ -77,7 +77,14 @@ export const PlayerStatusBody = Type.Object({
 /** Body of a status change together with the player id of the path. */
 export const PlayerStatusOrder = Type.Object({ playerId: opaque(''), ...PlayerStatusBody.properties });
 
-export const PlayerStatusResponse = Type.Object({ playerId: Type.String(), status: PlayerStatus });
+export const PlayerStatusResponse = Type.Object({
+  playerId: Type.String(),
+  status: PlayerStatus,
+  isInForce: Type.Boolean({
+    description:
+      'False in a response with status 202: the change is on record, and spins do not see it until Redis has it',
+  }),
+});
 
 export type PlayerStatusBody = Static<typeof PlayerStatusBody>;
 
@@ -309,14 +316,17 @@ export const updatePlayer = endpoint(
     body: PlayerStatusBody,
     ownCheck: true,
     status: 200,
+    mayBePending:
+      'The change is on record and not yet in force, because Redis did not confirm it. The service puts it into force within a second of Redis accepting it. Until then spins follow the earlier status.',
     response: PlayerStatusResponse,
     errors: [ERRORS.fieldMissing, ERRORS.partnerNotFound, ERRORS.playerNotFound, ERRORS.unavailable],
     failure: ERRORS.internal,
   },
   {
-    description: `Spins of a blocked player are refused with ${ERRORS.playerBlocked.code}. A repeated \`requestId\` still gets its original response. The audit log records the change.`,
+    description: `Spins of a blocked player are refused with ${ERRORS.playerBlocked.code}. A repeated \`requestId\` still gets its original response. The audit log records the change. Status 202 means that the change is on record and comes into force as soon as Redis accepts it. Repeat the request to learn whether it is in force. ${ERRORS.unavailable.code} means that nothing was changed.`,
     request: { status: 'BLOCKED', reason: 'Self-exclusion' },
-    response: { playerId: 'alice', status: 'BLOCKED' },
+    response: { playerId: 'alice', status: 'BLOCKED', isInForce: true },
+    pending: { playerId: 'alice', status: 'BLOCKED', isInForce: false },
   },
 );
 

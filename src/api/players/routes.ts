@@ -16,7 +16,7 @@ import type { PlayerRecord } from '../../engine/cells/partnerReads.js';
 import { csvHead, csvLines } from '../contract/csvRows.js';
 import { check, type JsonObject, memberText } from '../server/body.js';
 import { booked, isDropped, partnerOf, playerOf } from '../server/found.js';
-import { cursorOf, type Route, type RouteRequest, route, wrongCursor } from '../server/route.js';
+import { cursorOf, Pending, type Route, type RouteRequest, route, wrongCursor } from '../server/route.js';
 import type { Services } from '../server/services.js';
 import { timeRangeOf } from '../server/timeRange.js';
 import { spinRecords, statementEntry } from '../spins/records.js';
@@ -81,9 +81,9 @@ const statusRoutes = (services: Services): Route[] => [
     await playerOf(services.cells, partnerId, playerId);
     const change = { partnerId, playerId, status, reason };
     const outcome = await services.cells.playerBlocking.change(actor, change);
-    if (outcome === 'unavailable') throw new ApiError(ERRORS.unavailable);
     if (outcome === 'unknownPlayer') throw new ApiError(ERRORS.playerNotFound);
-    return { playerId, status };
+    const isInForce = outcome === 'done';
+    return isInForce ? { playerId, status, isInForce } : new Pending({ playerId, status, isInForce });
   }),
 ];
 

@@ -85,6 +85,14 @@ export class Replayed {
   constructor(readonly body: unknown) {}
 }
 
+/**
+ * Result of a change that is on record and not yet in force. It is answered with status 202. The endpoint
+ * declares `mayBePending`.
+ */
+export class Pending {
+  constructor(readonly body: unknown) {}
+}
+
 /** Result of a handler with additional header lines, such as a cookie. */
 export class WithHeaders {
   /** @param headers lines made by the service, joined by CRLF */

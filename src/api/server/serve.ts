@@ -14,7 +14,7 @@ import type { Caller as OperatorCaller } from './operatorAccess.js';
 import { PendingCount } from './pendingCount.js';
 import { readRequest } from './readRequest.js';
 import { REPLAYED, type Replies, type Window } from './reply.js';
-import { Replayed, type Route, type RouteRequest, WithHeaders } from './route.js';
+import { Pending, Replayed, type Route, type RouteRequest, WithHeaders } from './route.js';
 import { serializerOf } from './serializers.js';
 import type { Services } from './services.js';
 
@@ -84,9 +84,12 @@ export function serve(route: Route, access: Access, replies: Replies, services: 
         return;
       }
       const headers = result instanceof WithHeaders ? result.headers : '';
-      const body = result instanceof Replayed || result instanceof WithHeaders ? result.body : result;
+      const isWrapped =
+        result instanceof Replayed || result instanceof WithHeaders || result instanceof Pending;
+      const body = isWrapped ? result.body : result;
+      const status = result instanceof Pending ? 202 : route.status;
       const text = serialize === undefined ? '' : serialize(body);
-      replies.json(exchange, route.status, text, window, result instanceof Replayed ? REPLAYED : headers);
+      replies.json(exchange, status, text, window, result instanceof Replayed ? REPLAYED : headers);
     } catch (error) {
       if (error instanceof QueueFullError) {
         replies.error(exchange, ERRORS.apiRateExceeded, window, TOO_MANY_AT_ONCE);

@@ -17,6 +17,7 @@ const STORE_OF_TASK: Readonly<Record<BackgroundTask, string>> = {
   'player checkpoint': 'postgres',
   'request id release': 'postgres',
   'round timeout': 'postgres',
+  'player statuses': 'postgres',
   'raffle void': 'postgres',
   'work discovery': 'postgres',
   'lost spin record': 'postgres',

@@ -3,6 +3,7 @@
  * subscriptions.
  */
 import type { BlockKeeper } from '../../engine/blocks/keeper.js';
+import type { RecordedStatuses } from '../../engine/cells/playerBlocking.js';
 import type { Cleanup } from '../../engine/ledger/cleanup.js';
 import type { CommittedTotals } from '../../engine/ledger/committedTotals.js';
 import type { Flusher } from '../../engine/ledger/flusher.js';
@@ -24,6 +25,7 @@ export interface Reacting {
   readonly release: SegmentRelease;
   readonly moves: PartnerMover;
   readonly voids: RaffleVoids;
+  readonly playerStatuses: RecordedStatuses;
   readonly totals: CommittedTotals;
   readonly deliverer: Deliverer;
   readonly mailer: Mailer;
@@ -31,7 +33,7 @@ export interface Reacting {
 
 export function subscribeWorker(events: EventEmitter, reacting: Reacting): void {
   const { nodes, ownership, flusher, keeper, cleanup, release, moves, voids } = reacting;
-  const { totals, deliverer, mailer } = reacting;
+  const { playerStatuses, totals, deliverer, mailer } = reacting;
   events.on('CellAcquired', ({ lease }) => {
     flusher.own(lease);
     keeper.own(lease);
@@ -39,6 +41,8 @@ export function subscribeWorker(events: EventEmitter, reacting: Reacting): void 
     release.own(lease);
     moves.own(lease);
     voids.own(lease);
+    playerStatuses.own(lease);
+    playerStatuses.wake();
   });
   events.on('CellLost', ({ cell }) => {
     flusher.disown(cell);
@@ -47,6 +51,7 @@ export function subscribeWorker(events: EventEmitter, reacting: Reacting): void 
     release.disown(cell);
     moves.disown(cell);
     voids.disown(cell);
+    playerStatuses.disown(cell);
   });
   events.on('CellAbandoned', ({ cell }) => ownership.abandon(cell));
   // After a change of the installation's data format, the owned cells are claimed again in the new format. If

@@ -9,6 +9,8 @@ export interface Work {
   readonly hasMoves: boolean;
   /** True if a raffle of one of the cells is voided and its refunds are not complete. */
   readonly hasVoids: boolean;
+  /** True if a cell may lack a recorded change of a player's status. */
+  readonly hasPlayerStatuses: boolean;
   /** True if a round in one of the cells has expired. */
   readonly hasExpiredRounds: boolean;
   readonly hasDueEmails: boolean;
@@ -33,6 +35,7 @@ export async function findWork(sql: Sql, cells: readonly number[]): Promise<Work
     SELECT EXISTS (SELECT FROM partner_moves WHERE finished_at IS NULL AND from_cell = ANY(${owned}::int[])) AS "hasMoves",
       EXISTS (SELECT FROM raffles JOIN games USING (game_id) JOIN partners USING (partner_id)
         WHERE voided_at IS NOT NULL AND refunds_done_at IS NULL AND cell = ANY(${owned}::int[])) AS "hasVoids",
+      EXISTS (SELECT FROM player_status_intents JOIN partners USING (partner_id) WHERE cell = ANY(${owned}::int[])) AS "hasPlayerStatuses",
       EXISTS (SELECT FROM rounds JOIN partners USING (partner_id)
         WHERE rounds.status = 'OPEN' AND expires_at <= now() AND cell = ANY(${owned}::int[])) AS "hasExpiredRounds",
       EXISTS (SELECT FROM deliveries WHERE webhook_id IS NULL AND status = 'pending' AND next_attempt_at <= now()) AS "hasDueEmails",

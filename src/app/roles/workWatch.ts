@@ -5,6 +5,7 @@
  */
 
 import type { RoundTimeouts } from '../../engine/blackjack/roundTimeouts.js';
+import type { RecordedStatuses } from '../../engine/cells/playerBlocking.js';
 import type { EventEmitter } from '../../engine/processEvents.js';
 import type { RaffleVoids } from '../../engine/raffles/raffleVoids.js';
 import type { PartnerMover } from '../../engine/recovery/partnerMover.js';
@@ -22,6 +23,7 @@ export interface WorkWatchOptions {
   readonly cells: () => readonly number[];
   readonly moves: Pick<PartnerMover, 'wake'>;
   readonly voids: Pick<RaffleVoids, 'wake'>;
+  readonly playerStatuses: Pick<RecordedStatuses, 'wake'>;
   readonly roundTimeouts: Pick<RoundTimeouts, 'wake'>;
   readonly mailer: Pick<Mailer, 'wake'>;
   readonly deliverer: Pick<Deliverer, 'wake'>;
@@ -44,11 +46,13 @@ export class WorkWatch extends PeriodicService {
   }
 
   protected async turn(): Promise<void> {
-    const { sql, cells, moves, voids, roundTimeouts, mailer, deliverer, publicLog, copies } = this.#options;
+    const { sql, cells, moves, voids, playerStatuses, roundTimeouts, mailer, deliverer } = this.#options;
+    const { publicLog, copies } = this.#options;
     const work = await findWork(sql, cells());
     if (this.isStopped) return;
     if (work.hasMoves) moves.wake();
     if (work.hasVoids) voids.wake();
+    if (work.hasPlayerStatuses) playerStatuses.wake();
     if (work.hasExpiredRounds) roundTimeouts.wake();
     if (work.hasDueEmails) mailer.wake();
     // The deliverer is woken early and then determines the exact time of the next delivery itself.

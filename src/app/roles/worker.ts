@@ -43,6 +43,7 @@ import { registerLedgerMetrics } from '../metrics/ledgerMetrics.js';
 import { registerOutsideCopyMetrics } from '../metrics/outsideCopyMetrics.js';
 import { registerWorkerMetrics } from '../metrics/workerMetrics.js';
 import { openNotices } from './openNotices.js';
+import { openPlayerStatuses } from './openPlayerStatuses.js';
 import { openRaffleVoids } from './openRaffleVoids.js';
 import { openRotations } from './openRotations.js';
 import { openRoundTimeouts } from './openRounds.js';
@@ -264,8 +265,9 @@ export async function startWorker(parts: RoleParts): Promise<void> {
   const unservedCells = new UnservedCells(events);
   const moves = new PartnerMover({ sql, nodes, events, onFailpoint });
   const voids = openRaffleVoids(parts, spinIds, onFailpoint);
+  const playerStatuses = openPlayerStatuses(parts);
   await listenToDealt(parts, ownership, keeper);
-  const writing = { nodes, ownership, flusher, keeper, cleanup, release, moves, voids };
+  const writing = { nodes, ownership, flusher, keeper, cleanup, release, moves, voids, playerStatuses };
   subscribeWorker(events, { ...writing, totals, deliverer, mailer });
   registerWorkerMetrics({
     config,
@@ -286,8 +288,15 @@ export async function startWorker(parts: RoleParts): Promise<void> {
 
   // At a stop, the services of this group end in order: first refunds, moves and block production, then the
   // ledger flush, and last the release of the cells to other workers.
-  const writers = new ServiceGroup('cell writers', log, [ownership, flusher, keeper, moves, voids]);
-  const woken = { moves, voids, mailer, deliverer, publicLog, copies };
+  const writers = new ServiceGroup('cell writers', log, [
+    ownership,
+    flusher,
+    keeper,
+    moves,
+    voids,
+    playerStatuses,
+  ]);
+  const woken = { moves, voids, playerStatuses, mailer, deliverer, publicLog, copies };
   const tidying = [...openTidying(parts, () => ownership.cells, woken), cleanup, release, checkpoints];
   const jobs = [...tidying, settlement, deliverer, retention, mailer, ...notices];
   const background = new ServiceGroup('background jobs', log, jobs, 'together');

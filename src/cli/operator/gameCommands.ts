@@ -91,9 +91,9 @@ export const hasPool = (game: Pick<Schemas['OperatorGame'], 'poolSize'>): boolea
   game.poolSize !== undefined;
 
 /** Formats a game without the properties that do not apply to its kind. */
-export function gameLines(game: Schemas['OperatorGame'] | Schemas['RaffleResponse']): string {
+export function gameLines(game: Schemas['ChangedGame'] | Schemas['RaffleResponse']): string {
   const { minWagerUsd, maxWagerUsd, wagerIncrementUsd, ...members } = game;
-  const { queue, ...common } = members as Partial<Schemas['OperatorGame']>;
+  const { queue, ...common } = members as Partial<Schemas['ChangedGame']>;
   if (!hasPool(game)) return keyValues({ ...common, wagerUsd: minWagerUsd, queue });
   const { parSheetId, ...raffle } = common;
   return keyValues({ ...raffle, ticketPriceUsd: minWagerUsd });

@@ -43,21 +43,27 @@ const POLL_MS = 50;
 
 type Cells = Pick<CellClient, 'execute'>;
 
+/** A rotation that is on record and not committed yet. It will be carried out. */
+export interface PendingRotation {
+  readonly pending: RotationOnRecord;
+}
+
 /**
  * Rotates a game by an operator's order.
- * @param deadlineMs maximum time for the work in Postgres and Redis, including retries
- * @returns the rotation once it is committed; `unavailable` if it is not certain that the rotation was
- * carried out
- * @throws the error of Postgres
+ * @param deadlineMs maximum time for the work in Redis, including retries
+ * @returns the rotation once it is committed
+ * @throws the error of Postgres if the rotation was not recorded
  */
 export async function rotate(
   cells: Cells,
-  rotations: Pick<Rotations, 'record' | 'booked'>,
+  rotations: Pick<Rotations, 'record' | 'pending' | 'booked'>,
   { actor, gameId, reason }: { readonly actor: string; readonly gameId: number; readonly reason: string },
   deadlineMs: number,
-): Promise<CommittedRotation | 'unavailable'> {
-  const rotated = await carryOut(cells, () => rotations.record(actor, gameId, reason), rotations, deadlineMs);
-  return rotated ?? 'unavailable';
+): Promise<CommittedRotation | PendingRotation> {
+  const recorded = await rotations.record(actor, gameId, reason);
+  // A failure after the record does not withdraw the rotation.
+  const rotated = await carryOut(cells, recorded, rotations, deadlineMs).catch(() => undefined);
+  return rotated ?? { pending: recorded };
 }
 
 /**
@@ -70,37 +76,44 @@ export async function finishRotation(
   gameId: number,
   deadlineMs: number,
 ): Promise<void> {
-  const rotated = await carryOut(cells, () => rotations.pending(gameId), rotations, deadlineMs);
-  if (rotated === 'unavailable') throw new Error(`The rotation of game ${gameId} is not committed yet`);
+  const recorded = await rotations.pending(gameId);
+  if (recorded === undefined) return;
+  if ((await carryOut(cells, recorded, rotations, deadlineMs)) === undefined)
+    throw new Error(`The rotation of game ${gameId} is not committed yet`);
 }
 
-/** @returns undefined if no rotation of the game is on record */
+/**
+ * @returns undefined if the rotation is not committed within the deadline
+ * @throws the error of Postgres
+ */
 async function carryOut(
   cells: Cells,
-  record: () => Promise<RotationOnRecord | undefined>,
-  rotations: Pick<Rotations, 'booked'>,
+  recorded: RotationOnRecord,
+  rotations: Pick<Rotations, 'pending' | 'booked'>,
   deadlineMs: number,
-): Promise<CommittedRotation | 'unavailable' | undefined> {
+): Promise<CommittedRotation | undefined> {
   const deadline = performance.now() + deadlineMs;
+  let onRecord = recorded;
   while (performance.now() < deadline) {
-    // Each attempt reads the record again, because a rebuild may have voided the sealed outcomes and begun
-    // another epoch.
-    const onRecord = await record();
-    if (onRecord === undefined) return undefined;
     const outcome = await cells.execute(ROTATE, { ...onRecord, waitsForLedger: true, deadline });
     if (outcome.kind === 'epochMoved') {
       await pause(POLL_MS);
+      // The record is read again, because a rebuild may have voided the sealed outcomes and begun another
+      // epoch.
+      onRecord = (await rotations.pending(recorded.gameId)) ?? onRecord;
+      const voided = await rotations.booked(recorded);
+      if (voided !== undefined) return voided;
       continue;
     }
-    if (outcome.kind !== 'reply' || outcome.reply.status !== SPIN_STATUS.dealt) return 'unavailable';
+    if (outcome.kind !== 'reply' || outcome.reply.status !== SPIN_STATUS.dealt) return undefined;
     // If another call has carried out the rotation, or all outcomes have been dealt, this call made no ledger
     // entry that its reply could wait for. The commit is then polled.
     for (;;) {
       const booked = await rotations.booked(onRecord);
       if (booked !== undefined) return booked;
-      if (performance.now() >= deadline) return 'unavailable';
+      if (performance.now() >= deadline) return undefined;
       await pause(POLL_MS);
     }
   }
-  return 'unavailable';
+  return undefined;
 }

@@ -54,6 +54,7 @@ beforeAll(async () => {
     cells: () => cells,
     moves: waking('moves'),
     voids: waking('voids'),
+    playerStatuses: waking('statuses'),
     roundTimeouts: waking('rounds'),
     mailer: waking('mailer'),
     deliverer: waking('deliverer'),
@@ -89,6 +90,12 @@ test.each([
     'voids',
     () => sql`UPDATE raffles SET voided_at = now(), voided_by = 'test', void_reason = 'test'`,
     () => sql`UPDATE raffles SET refunds_done_at = now()`,
+  ],
+  [
+    'statuses',
+    () =>
+      sql`INSERT INTO player_status_intents (partner_id, player_id, change) VALUES (${partnerId}, 'p', 1)`,
+    () => sql`DELETE FROM player_status_intents`,
   ],
   [
     'rounds',
