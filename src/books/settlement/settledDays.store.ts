@@ -6,12 +6,19 @@
 import type { Sql } from '../../postgres/connection.js';
 import { raw } from '../../postgres/statements.js';
 
+/** Tables of daily totals by partner. */
+const DAY_TABLES = ['game_days', 'sandbox_days', 'communal_days', 'opening_days', 'adjustment_days'];
+
 /**
- * SQL for the first day of a partner: the day of its creation, or the day of its first spin if that is
- * earlier. The clocks of Redis and Postgres may differ around midnight.
+ * SQL for the first day of a partner: the day of its creation, or of its first ledger entry of any kind if that
+ * is earlier. A partner is created by the clock of Postgres and its entries are made by the clock of Redis, so
+ * around midnight the first entry may be of the day before.
  */
-export const FIRST_DAY = raw(`least(
-  (p.created_at AT TIME ZONE 'UTC')::date, (SELECT min(day) FROM game_days d WHERE d.partner_id = p.partner_id))`);
+export const FIRST_DAY = raw(
+  `least((p.created_at AT TIME ZONE 'UTC')::date, ${DAY_TABLES.map(
+    (table) => `(SELECT min(day) FROM ${table} d WHERE d.partner_id = p.partner_id)`,
+  ).join(', ')})`,
+);
 
 /**
  * SQL condition: an incomplete revision follows the report `r`. Earlier versions of the service generated

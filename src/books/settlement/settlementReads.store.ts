@@ -59,6 +59,8 @@ export interface SettlementSnapshot {
   /** Audit log records of reports, oldest first. */
   readonly witnesses: readonly AuditedSettlement[];
   readonly firstDays: ReadonlyMap<number, string>;
+  /** Id of the oldest entry in the ledger; undefined if the ledger is empty. */
+  readonly firstEntryId: bigint | undefined;
   texts(date: string): Promise<ReportText[]>;
   /** Sums the ledger rows of each partner with ids from `from` (inclusive) to `to` (exclusive). */
   sums(ids: { from: bigint; to: bigint }, partnerId?: number): Promise<Map<number, LedgerSums>>;
@@ -102,9 +104,11 @@ export async function withSettlementSnapshot<T>(
       ORDER BY audit_id`;
     const firstDays = await tx<{ partner_id: number; first_day: string }[]>`
       SELECT partner_id, ${FIRST_DAY}::text AS first_day FROM partners p WHERE ${only}`;
+    const [oldest] = await tx<{ entry_id: bigint }[]>`SELECT entry_id FROM ledger ORDER BY entry_id LIMIT 1`;
     const dropped = await tx<{ day: string; manifest: string }[]>`
       SELECT day::text AS day, manifest FROM ledger_days WHERE dropped_at IS NOT NULL`;
     return run({
+      firstEntryId: oldest?.entry_id,
       dropped: new Map(dropped.map(({ day, manifest }) => [day, (JSON.parse(manifest) as Manifest).totals])),
       links: links.map((row) => ({
         partnerId: row.partner_id,

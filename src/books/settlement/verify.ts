@@ -6,7 +6,7 @@
  */
 
 import { DAY_MS, dayOf, startOf } from '../../domain/days.js';
-import { firstIdAt } from '../../domain/entryId.js';
+import { entryTimeMs, firstIdAt } from '../../domain/entryId.js';
 import { ExactNumber, type JsonNumber, parseExactJson } from '../../domain/exactJson.js';
 import type { EntryTotal } from '../../domain/ledgerDay.js';
 import {
@@ -75,7 +75,13 @@ export async function verifySettlements(
     const previous = previousHashes(links);
     const newest = new Map(links.map((link) => [dayKey(link), link.revision]));
     const byKey = new Map(links.map((link) => [reportKey(link), link]));
-    const days = [...new Set(links.map(({ date }) => date))].sort();
+    const reported = new Set(links.map(dayKey));
+    /** Newest day with a complete report. Later days may not be settled yet. */
+    const settledTo = links.reduce(
+      (last, { date, isComplete }) => (isComplete && date > last ? date : last),
+      '',
+    );
+    const days = daysToCheck(snapshot, settledTo);
     let rows = 0;
     for (const [index, date] of days.entries()) {
       onProgress(index, days.length);
@@ -86,6 +92,13 @@ export async function verifySettlements(
           ? await snapshot.sums(ids)
           : archivedSums(archive === undefined ? onRecord : await archive(date), partnerId);
       for (const { rows: added } of sums.values()) rows += added;
+      for (const [id, { games, adjustmentsMicros }] of sums) {
+        const found = { partnerId: id, date };
+        if (date > settledTo || reported.has(dayKey(found)) || (games.size === 0 && adjustmentsMicros === 0n))
+          continue;
+        const problem = 'the ledger has money of the day, but there is no report';
+        differences.push({ ...found, problem, expected: 'a report', found: null });
+      }
       for (const each of await snapshot.texts(date)) {
         const link = byKey.get(reportKey({ ...each, date }))!;
         const differ = (problem: string, expected: string | number | null, found: string | number | null) =>
@@ -128,6 +141,16 @@ export async function verifySettlements(
       differences,
     };
   });
+}
+
+/** Returns the days that have reports, and those of the ledger up to the newest settled day, oldest first. */
+function daysToCheck({ links, dropped, firstEntryId }: SettlementSnapshot, settledTo: string): string[] {
+  const days = new Set(links.map(({ date }) => date));
+  for (const day of dropped.keys()) if (day <= settledTo) days.add(day);
+  if (firstEntryId !== undefined && settledTo !== '')
+    for (let ms = startOf(dayOf(entryTimeMs(firstEntryId))); ms <= startOf(settledTo); ms += DAY_MS)
+      days.add(dayOf(ms));
+  return [...days].sort();
 }
 
 type Differ = (problem: string, expected: string | number | null, found: string | number | null) => void;

@@ -188,6 +188,23 @@ test('the sums of all settlement reports equal the ledger and the responses to c
   expect((await verifySettlements(own, undefined)).differences).toEqual([]);
 });
 
+test('a partner that is created just after midnight gets a report of the adjustment that Redis booked before midnight', async () => {
+  // The clock of Postgres is ahead, so the partner is of the next day.
+  const partner = await oldPartner(service, sql, today, -1);
+  const { partnerId, cell } = partner;
+  const path = `/partners/${partnerId}/players/p/adjustments`;
+  const adjusted = { amountUsd: 3, reason: 'r', requestId: 'midnight' };
+  expect(await service.operator('POST', path, adjusted)).toMatchObject({ status: 200 });
+  const next = shift(today, 1);
+  await runIntoMoment(redis, cell, startOf(next), 0);
+  await service.spin(partner.key, { gameId: partner.gameId, playerId: 'p', wagerUsd: 0.25 });
+  await bookedInto(sql, cell, next);
+  const { job } = await worker(next);
+  await job.turn();
+  const [first] = await reportsOf(sql, partnerId);
+  expect(first).toMatchObject({ date: today, report: { adjustmentsUsd: 3 } });
+});
+
 test('lists a raffle in the settlement reports of the days on which it existed, and in no later report', async () => {
   const partner = await oldPartner(service, sql, today, 4);
   const { body } = await service.operator<{ gameConfigId: number }>(

@@ -143,6 +143,16 @@ test('settlement verify reports no differences if nothing was changed', async ()
 });
 
 describe('tampering that settlement verify detects', () => {
+  test('settlement verify detects that all reports of a partner with money in the ledger are missing', async () => {
+    const found = await problems(async (sql) => {
+      await sql`DELETE FROM settlement_reports WHERE partner_id = ${partnerId}`;
+      await sql`DELETE FROM audit_log WHERE subject LIKE ${`settlement:${partnerId}:%`}`;
+    });
+    expect(found).toContain(
+      `${partnerId} ${today} - the ledger has money of the day, but there is no report`,
+    );
+  });
+
   test('settlement verify detects a report made from daily totals that differ from the ledger rows', async () => {
     const verification = await verified(
       (sql) =>
