@@ -46,6 +46,7 @@ import { ProcessRegistry } from './engine/upgrade/processRegistry.js';
 import { ServiceGroup } from './platform/runtime/serviceGroup.js';
 import { migrate } from './postgres/migrate.js';
 import { PostgresDurability } from './postgres/postgresDurability.js';
+import { Shortage } from './postgres/postgresErrors.js';
 import { nameServers } from './webhooks/allowedAddresses.js';
 
 export type { Running } from './app/program/running.js';
@@ -98,7 +99,8 @@ async function startAll(
   const durability = new PostgresDurability((volatile) =>
     events.emit('PostgresDurabilityChanged', { volatile }),
   );
-  const pools = await openPostgresPools(databaseUrl, config, log, services, durability);
+  const shortage = new Shortage();
+  const pools = await openPostgresPools(databaseUrl, config, log, services, durability, shortage);
   const sql = pools.background;
   progress('Updating the schema …');
   // A migration holds a session lock, and behind PgBouncer the next statement may run in another session. So
@@ -131,6 +133,9 @@ async function startAll(
   const problems = await services.add(new Problems(() => catalog.epochs.keys(), world.now));
   const unowned = new UnownedCells();
   problems.add(() => knownFindings(parts, unservedVolatile(config, nodes, durability)));
+  problems.add(() =>
+    shortage.current === undefined ? [] : [{ name: 'postgres-short', ...shortage.current }],
+  );
   problems.addLook(
     () => storeFindings({ ...parts, store: operatorStore }, unowned),
     () => nodes.connectionsLost,

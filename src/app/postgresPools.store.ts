@@ -7,6 +7,7 @@ import { connectPostgres, POSTGRES_MAJOR_MIN, type PoolOptions, readServer } fro
 import type { PostgresPools, Sql } from '../postgres/connection.js';
 import type { PostgresDurability } from '../postgres/postgresDurability.js';
 import { PostgresDurabilityWatch } from '../postgres/postgresDurabilityWatch.js';
+import type { Shortage } from '../postgres/postgresErrors.js';
 import type { Config } from './config.js';
 import { SetupError } from './embedded/index.js';
 
@@ -50,6 +51,7 @@ export async function openPostgresPools(
   log: Logger,
   services: ServiceGroup,
   durability: PostgresDurability,
+  shortage: Shortage,
 ): Promise<PostgresPools> {
   // With this setting, DATABASE_URL is the address of a connection pooler.
   const isPooled = config.DATABASE_DIRECT_URL !== undefined;
@@ -60,6 +62,7 @@ export async function openPostgresPools(
       name: 'spindle',
       isPooled,
       durability,
+      shortage,
       onError: (error) => log.warn({ err: lineOf(error) }, 'lost a connection to Postgres'),
     });
   let server: Awaited<ReturnType<typeof readServer>>;

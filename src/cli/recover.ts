@@ -101,7 +101,7 @@ async function check(sql: Sql, nodes: RedisNodes): Promise<CellState[]> {
 /** Returns the reason why nothing may be dealt until an operator decides, or undefined. */
 async function holdOf(sql: Sql): Promise<string | undefined> {
   const { hold, missingCopies } = await findObstacles(sql);
-  return missingCopies ?? hold;
+  return missingCopies.length > 0 ? missingCopies.join('; then: ') : hold;
 }
 
 /**

@@ -10,10 +10,10 @@ import { PeriodicService } from '../platform/runtime/periodicService.js';
 import { lineOf } from '../platform/secretsInLogs.js';
 
 /**
- * What a problem does to spins: none is dealt, none is dealt for the partners of some cells, spins are dealt
- * but other work waits, or spins and their ledger are not affected.
+ * What a problem does to spins: none is dealt, those of some cells or games are not, all are dealt but other
+ * work waits, or spins and their ledger are not affected.
  */
-const EFFECTS = ['SPINS_REFUSED', 'CELLS_REFUSED', 'WORK_WAITS', 'ATTENTION'] as const;
+const EFFECTS = ['SPINS_REFUSED', 'SOME_REFUSED', 'WORK_WAITS', 'ATTENTION'] as const;
 export type Effect = (typeof EFFECTS)[number];
 
 interface Kind {
@@ -29,7 +29,7 @@ const CELLS_REFUSED = `Spins for partners of these cells are refused (${code})`;
 const NOT_AFFECTED = 'Spins are dealt as usual';
 const refused = (help: string, spins = ALL_REFUSED): Kind => ({ effect: 'SPINS_REFUSED', spins, help });
 const cellsRefused = (help: string, spins = CELLS_REFUSED): Kind => ({
-  effect: 'CELLS_REFUSED',
+  effect: 'SOME_REFUSED',
   spins,
   help,
 });
@@ -51,6 +51,15 @@ const PROBLEMS = {
   'cell-rebuilding': cellsRefused('None. The cell is served again when the rebuild ends'),
   'cell-lacks-entries': cellsRefused('None. A worker rebuilds the cell'),
   'clocks-differ': cellsRefused('Repair time synchronization (NTP) on the machine whose clock is wrong'),
+  'game-dry': {
+    effect: 'SOME_REFUSED',
+    spins: `Spins of these games are refused (${ERRORS.queueExhausted.code})`,
+    help: 'None after a rebuild, when blocks are made. Otherwise follow runbook.md, SpindleGameDry',
+  },
+  'postgres-short': waits(
+    'Loaded outcomes are dealt until they or the outbox run out; nothing is committed to the ledger',
+    'Give Postgres disk, memory or connections. No command is needed afterwards',
+  ),
   'postgres-away': waits(
     'Loaded outcomes are dealt; new blocks, the ledger and reads of it wait',
     'Start Postgres, or repair the connection to it. No command is needed afterwards',
@@ -193,7 +202,7 @@ export class Problems extends PeriodicService {
       since.set(key, begun);
       const { spins, help, effect } = PROBLEMS[name] as Kind;
       const wanted = finding.effect ?? effect;
-      const own = wanted === 'CELLS_REFUSED' && !isAny ? 'SPINS_REFUSED' : wanted;
+      const own = wanted === 'SOME_REFUSED' && !isAny ? 'SPINS_REFUSED' : wanted;
       return {
         name,
         effect: own,
@@ -240,7 +249,7 @@ export function readyAnswer(problems: readonly Problem[]): HealthAnswer {
 /** Returns the answer to GET /statusz: 503 if any problem stops spins or lets other work wait. */
 export function statusAnswer(problems: readonly Problem[]): HealthAnswer {
   const missing = messagesOf(problems, 'SPINS_REFUSED');
-  const unserved = messagesOf(problems, 'CELLS_REFUSED');
+  const unserved = messagesOf(problems, 'SOME_REFUSED');
   const waiting = messagesOf(problems, 'WORK_WAITS');
   const isWell = missing.length + unserved.length + waiting.length === 0;
   const status = isWell ? 'well' : missing.length === 0 ? 'degraded' : 'not ready';

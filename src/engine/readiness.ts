@@ -55,15 +55,17 @@ export async function storeFindings(
   if (registry.problem !== undefined) return [];
   const ofCells: Finding[] = [];
   const others: Finding[] = [];
-  const [recoveries, halts, obstacles, unowned, states, skewed] = await Promise.allSettled([
-    withTimeout(store.recoveries.open(), READY_WITHIN_MS),
+  const recent = withTimeout(store.recoveries.recent(), READY_WITHIN_MS);
+  const [recoveries, dry, halts, obstacles, unowned, states, skewed] = await Promise.allSettled([
+    recent,
+    recent.then((found) => withTimeout(dryGames({ nodes, store, catalog }, found), READY_WITHIN_MS)),
     withTimeout(store.cells.halted(), READY_WITHIN_MS),
     withTimeout(store.answered.obstacles(), READY_WITHIN_MS),
     withTimeout(store.cells.unowned(), READY_WITHIN_MS),
     nodes.closed(catalog.epochs),
     withTimeout(skewedNodes(nodes.all, clocks), READY_WITHIN_MS),
   ]);
-  let missingCopies: string | undefined;
+  let missingCopies: readonly string[] = [];
   /** Cells for which a reason is already listed why they are closed. */
   const explained = new Set<number>();
   if (
@@ -86,18 +88,19 @@ export async function storeFindings(
         cell,
         `Redis has an older copy of cell ${cell}, which lacks answered entries. The cell is being rebuilt`,
       );
-    for (const { cell, step, players, requests, startedAt } of recoveries.value)
-      explain(
-        'cell-rebuilding',
-        cell,
-        `Cell ${cell} is being rebuilt from the ledger since ${startedAt.toISOString()}: ` +
-          `${step} (${players} players, ${requests} requests so far)`,
-        startedAt,
-      );
+    for (const { cell, step, players, requests, startedAt, isFinished } of recoveries.value)
+      if (!isFinished)
+        explain(
+          'cell-rebuilding',
+          cell,
+          `Cell ${cell} is being rebuilt from the ledger since ${startedAt.toISOString()}: ` +
+            `${step} (${players} players, ${requests} requests so far)`,
+          startedAt,
+        );
     missingCopies = obstacles.value.missingCopies;
     if (obstacles.value.hold !== undefined)
       others.push({ name: 'stores-restored', message: obstacles.value.hold });
-    const isOnHold = obstacles.value.hold !== undefined || missingCopies !== undefined;
+    const isOnHold = obstacles.value.hold !== undefined || missingCopies.length > 0;
     // A cell for which another reason is listed, or that must wait for an operator, has no owner meanwhile.
     const lasting = unownedCells.lasting(unowned.value.cells, Date.now());
     const [free] = isOnHold ? [] : lasting.filter(({ cell }) => !explained.has(cell));
@@ -126,14 +129,11 @@ export async function storeFindings(
       message: `Redis does not match the ledger in cells ${unprepared.join(', ')}. A worker must prepare these cells first`,
       cells: unprepared,
     });
-    if (missingCopies !== undefined)
-      ofCells.push({
-        name: 'copy-missing',
-        message: missingCopies,
-        cells: unprepared,
-        effect: 'CELLS_REFUSED',
-      });
+    for (const [i, message] of missingCopies.entries())
+      ofCells.push({ name: 'copy-missing', subject: i, message, cells: unprepared, effect: 'SOME_REFUSED' });
   }
+  if (dry.status === 'fulfilled' && dry.value.length > 0)
+    others.push({ name: 'game-dry', message: `Games ${dry.value.join(', ')} have no outcomes to deal` });
   for (const { node, problem } of skewed.status === 'fulfilled' ? skewed.value : [])
     ofCells.push({
       name: 'clocks-differ',
@@ -142,6 +142,34 @@ export async function storeFindings(
       cells: [...catalog.epochs.keys()].filter((cell) => nodes.of(cell) === node),
     });
   return [...ofCells, ...others];
+}
+
+/**
+ * Returns the active games without an outcome to deal, among those that are below their reserve or in cells
+ * that were rebuilt a moment ago. Sold-out raffles are not among them.
+ */
+async function dryGames(
+  { nodes, store, catalog }: Pick<ReadinessParts, 'nodes' | 'store' | 'catalog'>,
+  recoveries: readonly { readonly cell: number; readonly isFinished: boolean }[],
+): Promise<number[]> {
+  const rebuilt = recoveries.filter(({ isFinished }) => isFinished);
+  const candidates = new Set([
+    ...(await store.games.belowReserve()),
+    ...rebuilt.flatMap(({ cell }) => catalog.gamesOfCell(cell).map(({ gameId }) => gameId)),
+  ]);
+  const ofCells = new Map<number, number[]>();
+  for (const gameId of candidates) {
+    const game = catalog.game(gameId);
+    const partner = game === undefined ? undefined : catalog.partner(game.partnerId);
+    if (game?.status !== 'ACTIVE' || !partner?.isActive || game.kind.gameType === 'raffle') continue;
+    ofCells.set(partner.cell, [...(ofCells.get(partner.cell) ?? []), gameId]);
+  }
+  const looks = [...ofCells].map(async ([cell, gameIds]) => {
+    const records = await nodes.cell(cell).findGames(gameIds);
+    return gameIds.filter((_, i) => (records[i]?.queueEnd ?? 0) <= (records[i]?.nextIndex ?? 0));
+  });
+  const found = await Promise.allSettled(looks);
+  return found.flatMap((each) => (each.status === 'fulfilled' ? each.value : [])).sort((a, b) => a - b);
 }
 
 /** Time for which a cell may be without an owner while it passes from one worker to another, in ms. */

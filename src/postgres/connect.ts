@@ -10,7 +10,7 @@ import { to as copyTo } from 'pg-copy-streams';
 import type { Run, Sql, Transaction } from './connection.js';
 import { CopyIn } from './copy.js';
 import { type PostgresDurability, VolatilePostgresError } from './postgresDurability.js';
-import { isConflict, isPostgresAway } from './postgresErrors.js';
+import { isConflict, isPostgresAway, type Shortage } from './postgresErrors.js';
 import { postgresOptionsOf } from './postgresUrl.js';
 import { type FoundSettings, POOLED_SQL, SESSION_SQL, TRANSACTION_SQL } from './sessionSettings.js';
 import { Raw } from './statements.js';
@@ -50,6 +50,8 @@ export interface PoolOptions {
   readonly isPooled?: boolean;
   /** Object that gets the durability settings of the server whenever a new connection has read them. */
   readonly durability?: PostgresDurability;
+  /** Object that is told when the server lacks resources. */
+  readonly shortage?: Shortage;
   /**
    * Whether a transaction is repeated after a deadlock or conflict. Its effects outside the database must
    * then be repeatable.
@@ -100,13 +102,23 @@ export function connectPostgres(url: string, options: PoolOptions): Sql {
   const begin = async <T>(run: (tx: Transaction) => Promise<T>, mode = ''): Promise<T> => {
     for (let tries = 1; ; tries++) {
       try {
-        return await transaction(pool, run, mode, options);
+        const result = await transaction(pool, run, mode, options);
+        if (options.isDurable !== undefined) options.shortage?.over();
+        return result;
       } catch (error) {
+        options.shortage?.failed(error);
         if (!options.repeatsConflicts || tries === CONFLICT_TRIES || !isConflict(error)) throw error;
       }
     }
   };
-  const alone = runOn(pool);
+  const noted =
+    (statement: Run): Run =>
+    (text, ...values) =>
+      statement<never>(text, ...values).catch((error: unknown) => {
+        options.shortage?.failed(error);
+        throw error;
+      });
+  const alone = noted(runOn(pool));
   let firstConnection: Promise<void> | undefined;
   const pooled: Run = async (text, ...values) => {
     // The durability settings are known only after the first connection is open.
@@ -119,7 +131,7 @@ export function connectPostgres(url: string, options: PoolOptions): Sql {
   };
   const run = options.isPooled ? pooled : alone;
   return Object.assign(run, {
-    prepared: options.isPooled ? pooled : runOn(pool, undefined, () => true),
+    prepared: options.isPooled ? pooled : noted(runOn(pool, undefined, () => true)),
     begin,
     pool: {
       get total() {

@@ -45,3 +45,33 @@ const DATA_FAULT = /^2[23]/;
  */
 export const isDataFault = (error: unknown): boolean =>
   error instanceof RangeError || (error instanceof DatabaseError && DATA_FAULT.test(error.code ?? ''));
+
+/** SQLSTATE disk_full. */
+const DISK_FULL = '53100';
+/** Time after which a shortage counts as over if no statement has met it again, in ms. */
+const SHORTAGE_LASTS_MS = 30_000;
+
+/** Remembers that Postgres lacked disk, memory or connections for a statement (SQLSTATE class 53). */
+export class Shortage {
+  #found: { readonly message: string; readonly since: Date; readonly untilMs: number } | undefined;
+
+  failed(error: unknown): void {
+    if (!(error instanceof DatabaseError) || !error.code?.startsWith('53')) return;
+    const what = error.code === DISK_FULL ? 'The disk of Postgres is full' : 'Postgres lacks resources';
+    const since = this.current?.since ?? new Date();
+    this.#found = {
+      message: `${what}: ${error.message}`,
+      since,
+      untilMs: performance.now() + SHORTAGE_LASTS_MS,
+    };
+  }
+
+  /** Called when entries of the ledger were committed, which need disk. */
+  over(): void {
+    this.#found = undefined;
+  }
+
+  get current(): { readonly message: string; readonly since: Date } | undefined {
+    return this.#found !== undefined && performance.now() < this.#found.untilMs ? this.#found : undefined;
+  }
+}

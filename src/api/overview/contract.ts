@@ -108,8 +108,8 @@ export const FailingWebhook = Type.Object({
 });
 
 export const ProblemEffect = choice(
-  ['SPINS_REFUSED', 'CELLS_REFUSED', 'WORK_WAITS', 'ATTENTION'],
-  '`SPINS_REFUSED`: no spin is dealt; `CELLS_REFUSED`: none for the partners of some cells; `WORK_WAITS`: spins are dealt, and other work waits; `ATTENTION`: neither is affected',
+  ['SPINS_REFUSED', 'SOME_REFUSED', 'WORK_WAITS', 'ATTENTION'],
+  '`SPINS_REFUSED`: no spin is dealt; `SOME_REFUSED`: spins of some cells or games are refused; `WORK_WAITS`: spins are dealt, and other work waits; `ATTENTION`: neither is affected',
 );
 
 export const Problem = Type.Object(

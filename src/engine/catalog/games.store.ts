@@ -13,6 +13,8 @@ import { noteGameStatus } from './dealingSwitches.store.js';
 
 /** Maximum number of requested blocks of a game that are not made yet. */
 const BLOCKS_REQUESTED_MAX = 1000;
+/** Maximum number of games below their reserve whose queue is looked at. */
+const LOW_GAMES_MAX = 100;
 
 /** Data of a raffle in addition to the data of every game. */
 export interface RaffleRow extends PoolFacts {
@@ -126,6 +128,13 @@ export class Games {
 
   constructor(sql: Sql) {
     this.#sql = sql;
+  }
+
+  /** Returns the games whose reserve of blocks has fallen below its minimum, the longest low first. */
+  async belowReserve(): Promise<number[]> {
+    const rows = await this.#sql<{ game_id: number }[]>`
+      SELECT game_id FROM block_reserves WHERE is_low ORDER BY since, game_id LIMIT ${LOW_GAMES_MAX}`;
+    return rows.map((row) => row.game_id);
   }
 
   /**

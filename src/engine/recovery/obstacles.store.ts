@@ -12,9 +12,9 @@ export interface Obstacles {
   readonly hold: string | undefined;
   /**
    * Copies outside Postgres and Redis that a worker did not find at its start. That worker does not deal
-   * (outsideCopies.store.ts).
+   * (outsideCopies.store.ts). One reason for each copy.
    */
-  readonly missingCopies: string | undefined;
+  readonly missingCopies: readonly string[];
   /**
    * Cells whose Redis lacked entries that were answered under the current epoch. The list has only cells that
    * have not been prepared since.
@@ -24,18 +24,18 @@ export interface Obstacles {
 
 export interface ObstaclesRow {
   readonly hold: string | null;
-  readonly missing_copies: string | null;
+  readonly missing_copies: string[];
   readonly lacking: number[];
 }
 
 /** Select expressions for the three kinds of obstacles to dealing. */
 export const OBSTACLES = raw(`${HOLD_SQL} AS hold,
-      (SELECT string_agg(missing, '; then: ' ORDER BY setting) FROM outside_copies) AS missing_copies,
+      array(SELECT missing FROM outside_copies WHERE missing IS NOT NULL ORDER BY setting) AS missing_copies,
       array(SELECT cell FROM answered_entries JOIN cells USING (cell, epoch) WHERE is_lacking ORDER BY cell) AS lacking`);
 
 export const obstaclesOf = ({ hold, missing_copies: missingCopies, lacking }: ObstaclesRow): Obstacles => ({
   hold: hold ?? undefined,
-  missingCopies: missingCopies ?? undefined,
+  missingCopies,
   lacking,
 });
 

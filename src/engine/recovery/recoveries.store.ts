@@ -121,6 +121,8 @@ export interface Recovery {
   players: number;
   requests: number;
   startedAt: Date;
+  /** False if the recovery is under way, or was interrupted and will be retried. */
+  isFinished: boolean;
 }
 
 export class Recoveries {
@@ -130,8 +132,8 @@ export class Recoveries {
     this.#sql = sql;
   }
 
-  /** Returns the recoveries that are under way, or were interrupted and will be retried. */
-  async open(): Promise<Recovery[]> {
+  /** Returns the recoveries that are not finished, or finished within the last minute. */
+  async recent(): Promise<Recovery[]> {
     const rows = await this.#sql<
       {
         cell: number;
@@ -140,10 +142,12 @@ export class Recoveries {
         players: bigint;
         requests: bigint;
         started_at: Date;
+        is_finished: boolean;
       }[]
     >`
-      SELECT cell, reason, step, players, requests, started_at FROM recoveries JOIN cells USING (cell, epoch)
-      WHERE finished_at IS NULL ORDER BY cell`;
+      SELECT cell, reason, step, players, requests, started_at, finished_at IS NOT NULL AS is_finished
+      FROM recoveries JOIN cells USING (cell, epoch)
+      WHERE finished_at IS NULL OR finished_at > now() - interval '1 minute' ORDER BY cell`;
     return rows.map((row) => ({
       cell: row.cell,
       reason: row.reason,
@@ -151,6 +155,7 @@ export class Recoveries {
       players: safe(row.players),
       requests: safe(row.requests),
       startedAt: row.started_at,
+      isFinished: row.is_finished,
     }));
   }
 }

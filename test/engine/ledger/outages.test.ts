@@ -1,4 +1,5 @@
 /** Tests outages of a store: the response of each operation, the log lines and metrics, and the recovery. */
+import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { BLOCK_OUTCOMES_MIN } from '../../../src/engine/blocks/slotBlockMaker.js';
 import type { Answer, TestPartner } from '../../support/client.js';
@@ -211,6 +212,32 @@ describe('the API during outages of a store', () => {
       await stores.redis.thaw();
     }
     await until(async () => (await spin()).status === 200, 'spins are dealt again');
+  });
+
+  test('with the disk of Postgres full, /statusz says so and not that Postgres is away', async () => {
+    const sql = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
+    await sql.unsafe(`
+      CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = 'disk_full'; END $$;
+      CREATE TRIGGER full_disk BEFORE INSERT ON ledger FOR EACH ROW EXECUTE FUNCTION full_disk()`);
+    expect((await spin()).status).toBe(200);
+    await until(
+      async () => (await service.request('GET', '/statusz')).text.includes('"name":"postgres-short"'),
+      'the shortage is named',
+    );
+    expect(await service.request('GET', '/statusz')).toMatchObject({
+      status: 503,
+      body: {
+        status: 'degraded',
+        waiting: ['The disk of Postgres is full: could not extend file: No space left on device'],
+      },
+    });
+    await sql.unsafe('DROP FUNCTION full_disk CASCADE');
+    await sql.end();
+    await until(
+      async () => (await service.request('GET', '/statusz')).status === 200,
+      'the ledger is written again',
+    );
   });
 
   test('with a paused Postgres, operations that need it fail within the deadline', async () => {

@@ -291,6 +291,30 @@ test('deals nothing after a start without the position file that Postgres knows 
   await play('after', 5);
 });
 
+test('names the position file and the log copy if both are missing at a start', async () => {
+  const folder = join(stores.dataDir, 'log-copy');
+  await service.stop();
+  const withBoth = { ...settings, LOG_COPY_DIR: folder };
+  service = await startService(stores, withBoth);
+  await until(async () => (await sql`SELECT 1 FROM outside_copies`).length === 2, 'both are on record');
+  await service.stop();
+  await rm(path);
+  await rm(folder, { recursive: true });
+  service = await startService(stores, withBoth);
+  const copies = async (): Promise<string[]> => {
+    const { body } = await service.request<{ problems: { name: string; message: string }[] }>(
+      'GET',
+      '/statusz',
+    );
+    return body.problems.filter(({ name }) => name === 'copy-missing').map(({ message }) => message);
+  };
+  await until(async () => (await copies()).length > 0, 'a missing copy is named');
+  expect(await copies()).toEqual([
+    expect.stringContaining(`LOG_COPY_DIR ${folder} is missing`),
+    expect.stringContaining(`POSITION_FILE ${path} is missing`),
+  ]);
+});
+
 test('deals no revealed outcome from a Postgres dump with an empty Redis and without the position file', async () => {
   await play('before', 10);
   const copy = join(stores.dataDir, 'postgres-copy');

@@ -119,6 +119,23 @@ const metrics = async (): Promise<string> =>
 describe('a Redis that is emptied', () => {
   beforeEach(() => begin(false));
 
+  test('/statusz is not well after a rebuild until the games have outcomes to deal', async () => {
+    await sql.unsafe(`
+      CREATE FUNCTION no_blocks() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no blocks'; END $$;
+      CREATE TRIGGER no_blocks BEFORE INSERT ON blocks FOR EACH ROW EXECUTE FUNCTION no_blocks()`);
+    await redis.flushdb();
+    await until(
+      async () => (await sql`SELECT 1 FROM recoveries WHERE finished_at IS NOT NULL`).length > 0,
+      'a cell is rebuilt',
+    );
+    await until(async () => (await statusz()).text.includes('have no outcomes to deal'), 'the game is named');
+    expect((await statusz()).status).toBe(503);
+    expect((await spin('dry')).body.errorCode).toBe('KS-4203');
+    await sql.unsafe('DROP FUNCTION no_blocks CASCADE');
+    await until(isReady, 'the service is ready');
+    expect((await spin('dealt')).status).toBe(200);
+  });
+
   test('a Redis emptied while the service runs is rebuilt with all balances, request ids and counters', async () => {
     // The spins are sent one at a time, so that the last response has a player's newest balance.
     const spun: Spun[] = [];
