@@ -11,8 +11,9 @@ ARGV[11] 1: the counter is reset to 0
 ARGV[12] partner id
 ARGV[13] number of the intent, higher than that of every earlier funding and version of the rules
 
-Reply    status u8 (src/engine/redis/statuses.ts: DEALT, LAPSED, OUTBOX_FULL), POT_STATE. DEALT is also the
-         reply if this version or a later one is already in force; nothing was done then.
+Reply    status u8 (src/engine/redis/statuses.ts: DEALT, SUPERSEDED, LAPSED, OUTBOX_FULL), POT_STATE.
+         DEALT is also the reply if this version is already in force, SUPERSEDED if a later one is; nothing
+         was done then.
 Errors   EPOCH: include/cell.lua; AWAY: include/notAway.lua
 ]]
 local gameId, version, rules, intent = ARGV[8], tonumber(ARGV[9]), ARGV[10], tonumber(ARGV[13])
@@ -26,7 +27,7 @@ local stored = call('HGET', cellPrefix .. 'communal', gameId)
 local state = stored and sub(stored, 1, POT_STATE_BYTES) or pack(POT_STATE_FORMAT, 0, 0, 0, 0)
 local pot = readPot(state .. rules)
 if pot.version >= version then
-  return DEALT .. sub(stored, 1, POT_STATE_BYTES)
+  return (pot.version == version and DEALT or SUPERSEDED) .. sub(stored, 1, POT_STATE_BYTES)
 end
 if isLapsed(intent) then
   return LAPSED .. sub(potRecord(pot), 1, POT_STATE_BYTES)

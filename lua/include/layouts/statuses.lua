@@ -20,5 +20,6 @@ local ROUND_OPEN = '\20'
 local ROUND_MOVED = '\21'
 local PARTNER_AWAY = '\22'
 local LAPSED = '\24'
+local SUPERSEDED = '\25'
 local DENIALS = { [1] = '\4', [2] = '\23', [3] = '\4' }
 local OTHER_WAGER = 3

@@ -137,7 +137,7 @@ export class Communal {
     this.#notices = new SharedLookUps((ids) => noticesOfSpins(sql, ids));
   }
 
-  /** Records the next version of a game's rules. */
+  /** Records the next version of a game's rules. The number of a version that was withdrawn is not used again. */
   recordRules(
     actor: string,
     gameId: number,
@@ -151,7 +151,9 @@ export class Communal {
         FROM games JOIN partners USING (partner_id) JOIN cells USING (cell) WHERE game_id = ${gameId} FOR NO KEY UPDATE OF games`;
       const [newest] = await tx<{ version: number; rules: CommunalRules }[]>`
         SELECT version, rules FROM communal_rules WHERE game_id = ${gameId} ORDER BY version DESC LIMIT 1`;
-      const version = (newest?.version ?? 0) + 1;
+      const [{ version }] = (await tx`
+        UPDATE games SET communal_version = greatest(communal_version, ${newest?.version ?? 0}) + 1
+        WHERE game_id = ${gameId} RETURNING communal_version AS version`) as unknown as [{ version: number }];
       await tx`
         INSERT INTO communal_rules (game_id, version, rules, resets_progress)
         VALUES (${gameId}, ${version}, ${JSON.stringify(rules)}, ${resetsProgress})`;
@@ -310,10 +312,12 @@ export class Communal {
   /**
    * Records that Redis has confirmed a version of a game's communal rules. A rebuild puts a confirmed version
    * into force again, even if the note in the outbox about the confirmation was lost.
+   * @returns false if a rebuild or a move has withdrawn the version, which is then not in force
    */
-  async confirmRules(gameId: number, version: number): Promise<void> {
-    await this.#sql`
-      UPDATE communal_rules SET confirmed_at = now() WHERE game_id = ${gameId} AND version = ${version}`;
+  async confirmRules(gameId: number, version: number): Promise<boolean> {
+    const confirmed = await this.#sql`
+      UPDATE communal_rules SET confirmed_at = now() WHERE game_id = ${gameId} AND version = ${version} RETURNING 1`;
+    return confirmed.length > 0;
   }
 
   /**

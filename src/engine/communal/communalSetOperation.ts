@@ -18,7 +18,7 @@ export interface CommunalSetRequest extends CellRequest {
 }
 
 export interface CommunalSetReply {
-  /** A status of SPIN_STATUS: dealt (this version or a later one is in force), lapsed or outboxFull. */
+  /** A status of SPIN_STATUS: dealt (this version is in force), superseded, lapsed or outboxFull. */
   readonly status: number;
   readonly state: PotState;
 }

@@ -4,6 +4,7 @@
  * (intents.ts).
  */
 
+import { setTimeout as pause } from 'node:timers/promises';
 import type { CommunalRules, PotState } from '../../domain/communal.js';
 import { type IntendedRequest, type IntentOptions, Intents } from '../cells/intents.js';
 import type { EngineStore } from '../engine.store.js';
@@ -36,6 +37,8 @@ const REFUSALS: IntendedRequest<FundingIntent, Done, Refusal>['refusals'] = {
   [SPIN_STATUS.noBlock]: [undefined, 'refused'],
 };
 
+const RETRY_MS = 50;
+
 export class PotKeeper {
   readonly #options: PotKeeperOptions;
   readonly #intents: Intents;
@@ -49,6 +52,9 @@ export class PotKeeper {
    * Puts rules into force. Rules that Redis refused are withdrawn. If the result is unknown, the rules stay
    * recorded. Then either a call that is still under way puts them into force, or a rebuild or move of the
    * cell decides (communalRecovery.store.ts).
+   *
+   * If a later version overtook the rules, or a rebuild or move withdrew them, they are recorded again as the
+   * newest version. So rules that are confirmed, and their reset of the counter, were in force.
    * @returns the state of the pot; undefined if Redis could not confirm it
    * @throws errors of Postgres, if nothing was done yet
    */
@@ -60,38 +66,48 @@ export class PotKeeper {
   ): Promise<PotState | undefined> {
     const { store, deadlineMs, onError } = this.#options;
     const deadline = performance.now() + deadlineMs;
-    const recorded = await store.communal.recordRules(actor, game.gameId, rules, how);
-    const { version, cell } = recorded;
-    const request = { ...game, ...recorded, rules, resetsProgress: how.resetsProgress };
+    let recorded = await store.communal.recordRules(actor, game.gameId, rules, how);
     try {
-      const outcome = await this.#putInForce(request, deadline);
-      if (typeof outcome === 'object') {
-        await store.communal.confirmRules(game.gameId, version);
-        return outcome;
+      for (;;) {
+        const { version } = recorded;
+        const request = { ...game, ...recorded, rules, resetsProgress: how.resetsProgress };
+        const outcome = await this.#putInForce(request, deadline);
+        if (typeof outcome === 'object' && (await store.communal.confirmRules(game.gameId, version)))
+          return outcome;
+        if (outcome === 'unknown') return undefined;
+        if (outcome === 'refused' || outcome === 'epochMoved')
+          await store.communal.withdrawRules(actor, game.gameId, version);
+        if (outcome === 'refused' || performance.now() > deadline) return undefined;
+        if (outcome === 'epochMoved') await pause(RETRY_MS);
+        recorded = await store.communal.recordRules(actor, game.gameId, rules, how);
       }
-      if (outcome === 'refused') await store.communal.withdrawRules(actor, game.gameId, version);
     } catch (error) {
-      onError(error, cell);
+      onError(error, recorded.cell);
+      return undefined;
     }
-    return undefined;
   }
 
   /**
    * Puts recorded rules into force in Redis.
-   * @returns `refused` if the rules never come into force; `unknown` if they may have come or may yet come
-   * into force
+   * @returns `refused` if the rules never come into force; `epochMoved` if they do not come into force under
+   * the epoch that they were recorded for; `superseded` if a later version is in force; `unknown` if they may
+   * have come or may yet come into force
    */
   async #putInForce(
     request: Omit<CommunalSetRequest, 'intentId' | 'waitsForLedger' | 'deadline'>,
     deadline: number,
-  ): Promise<PotState | 'refused' | 'unknown'> {
+  ): Promise<PotState | 'refused' | 'epochMoved' | 'superseded' | 'unknown'> {
     const { store, cells, waitsForLedger } = this.#options;
     for (;;) {
       const intentId = await store.communal.nextNumber();
       const outcome = await cells.execute(COMMUNAL_SET, { ...request, intentId, waitsForLedger, deadline });
-      if (outcome.kind !== 'reply') return outcome.mayHaveRun ? 'unknown' : 'refused';
+      if (outcome.kind !== 'reply') {
+        if (outcome.mayHaveRun) return 'unknown';
+        return outcome.kind === 'epochMoved' ? 'epochMoved' : 'refused';
+      }
       const { status, state } = outcome.reply;
       if (status === SPIN_STATUS.dealt) return state;
+      if (status === SPIN_STATUS.superseded) return 'superseded';
       if (status === SPIN_STATUS.outboxFull) return 'refused';
       // Another change of a progressive was refused after this change got its number, so this change needs a
       // new number.

@@ -40,6 +40,8 @@ export const SPIN_STATUS = {
    * number to be decided.
    */
   lapsed: 24,
+  /** A later version of the communal rules is in force. Nothing was done. */
+  superseded: 25,
 } as const;
 
 /**

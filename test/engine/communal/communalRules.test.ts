@@ -4,10 +4,14 @@
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { type CommunalBody, readRules } from '../../../src/domain/communalRules.js';
+import { Communal } from '../../../src/engine/communal/communal.store.js';
 import { COMMUNAL_FUND } from '../../../src/engine/communal/communalFundOperation.js';
+import { COMMUNAL_SET } from '../../../src/engine/communal/communalSetOperation.js';
 import { requestSegments } from '../../../src/engine/redis/requestSegments.js';
 import { Scripts } from '../../../src/engine/redis/scripts.js';
 import { SPIN_STATUS } from '../../../src/engine/redis/statuses.js';
+import { connectPostgres } from '../../../src/postgres/connect.js';
 import { freshStores } from '../../setup/freshStores.js';
 import { commandOnce } from '../../support/cellCommands.js';
 import type { TestPartner } from '../../support/client.js';
@@ -135,6 +139,71 @@ test('communal rules that a response reported as in force hold after a rebuild, 
   });
   await until(async () => (await shown()).version === 2, 'the rules hold');
   expect(await withdrawals()).toEqual([]);
+});
+
+test('communal rules that a rebuild withdrew before their response come into force again under a new number', async () => {
+  const cell = await cellOfPartner();
+  const through = { ...stores, redisUrl: cable.url };
+  const patient = await startService(through, { CELLS: '2', ROLES: 'http' });
+  onTestFinished(() => patient.stop());
+  await service.stop();
+  cable.hold();
+  const answer = put(patient);
+  const inRedis = async () => (await redis.hgetBuffer(`{c${cell}}:communal`, String(gameId)))!;
+  const before = await inRedis();
+  await until(async () => !(await inRedis()).equals(before), 'Redis has the rules');
+  await rebuilt(cell, async () => {
+    await redis.flushdb();
+    service = await startService(stores, { CELLS: '2' });
+  });
+  expect(await versions()).toEqual([1]);
+  cable.release();
+  const { status, body, text } = await answer;
+  expect(status, text).toBe(200);
+  await until(async () => (await shown()).version === 3, 'the rules are in force');
+  expect(body).toMatchObject({ version: 3, triggerInterval: NEW_RULES.triggerInterval });
+  expect(await shown()).toMatchObject({ triggerInterval: NEW_RULES.triggerInterval });
+  expect(await versions()).toEqual([1, 3]);
+  expect(await withdrawals()).toEqual([{ before: { version: 2 } }]);
+  expect(await auditFindings(stores)).toEqual([]);
+});
+
+test('communal rules that a later version overtakes come into force after it, with their reset of the counter', async () => {
+  const cell = await cellOfPartner();
+  for (let i = 0; i < 3; i++)
+    expect((await service.spin(partner.key, { gameId, playerId: 'p', wagerUsd: 0.25 })).status).toBe(200);
+  await until(async () => (await shown()).progress === 3, 'the spins are counted');
+  const ownSql = connectPostgres(stores.databaseUrl, { max: 1, name: 'test', onError: () => {} });
+  const open = await openNodes(stores.redisUrl);
+  onTestFinished(async () => {
+    open.close();
+    await ownSql.end();
+  });
+  const scripts = new Scripts(open.nodes, { outboxMax: { entries: 1000, bytes: 1_000_000 } });
+  let answer: ReturnType<typeof put> | undefined;
+  await sql.begin(async (tx) => {
+    // The service can't take a number while the sequence is being changed, so its call to Redis waits.
+    await tx`ALTER SEQUENCE communal_fundings_funding_id_seq NO CYCLE`;
+    answer = service.operator('PUT', `/games/${gameId}/communal`, { ...NEW_RULES, resetProgress: true });
+    const newest = async () =>
+      (await tx`SELECT max(version) AS version FROM communal_rules WHERE game_id = ${gameId}`)[0]!.version;
+    await until(async () => (await newest()) === 2, 'the rules are recorded');
+    const checked = { ...RULES, communitySize: 7 };
+    const rules = readRules(checked as CommunalBody);
+    const later = await new Communal(ownSql).recordRules('operator', gameId, rules, {
+      resetsProgress: false,
+    });
+    const call = { ...later, gameId, partnerId: partner.partnerId, rules, resetsProgress: false };
+    const reach = (await requestSegments(open.nodes, cell))!.releasedId;
+    const reply = await commandOnce(scripts, COMMUNAL_SET, { ...call, intentId: 1_000_000 }, reach);
+    expect(reply.status).toBe(SPIN_STATUS.dealt);
+  });
+  const { status, body, text } = await answer!;
+  expect(status, text).toBe(200);
+  expect(body).toMatchObject({ version: 4, triggerInterval: NEW_RULES.triggerInterval });
+  await until(async () => (await shown()).version === 4, 'the rules are committed');
+  expect(await shown()).toMatchObject({ triggerInterval: NEW_RULES.triggerInterval, progress: 0 });
+  expect(await auditFindings(stores)).toEqual([]);
 });
 
 test('commits a funding of a communal pot that is not on record from its note, with an audit log entry and without a halt', async () => {
