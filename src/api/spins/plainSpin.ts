@@ -29,8 +29,15 @@ const GAME_ID = Buffer.from('gameId"');
 const PLAYER_ID = Buffer.from('playerId"');
 const WAGER_USD = Buffer.from('wagerUsd"');
 const REQUEST_ID = Buffer.from('requestId"');
+/** All members of the schema. A new one must be read below, too: it does not compile otherwise. */
+const MEMBERS: Readonly<Record<keyof SpinBody, Buffer>> = {
+  gameId: GAME_ID,
+  playerId: PLAYER_ID,
+  wagerUsd: WAGER_USD,
+  requestId: REQUEST_ID,
+};
 /** The member names by their first letter, which is different for each name. */
-const NAMES = new Map([GAME_ID, PLAYER_ID, WAGER_USD, REQUEST_ID].map((name) => [name[0]!, name]));
+const NAMES = new Map(Object.values(MEMBERS).map((name) => [name[0]!, name]));
 
 /**
  * Returns the spin of a body. Returns undefined if the body is invalid or must be parsed in the general way.

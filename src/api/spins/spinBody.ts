@@ -2,7 +2,7 @@
  * Parses the body of a spin: most bodies directly from their bytes, all others by JSON.parse and the schema.
  */
 import { ApiError, ERRORS, invalid } from '../../domain/errors.js';
-import { bodyText, check, checkContentEncoding, type JsonObject, parseObject } from '../server/body.js';
+import { bodyText, check, checkContentEncoding, parseObject } from '../server/body.js';
 import type { Exchange } from '../server/exchange.js';
 import { readQuery } from '../server/query.js';
 import { SpinBody } from './contract.js';
@@ -43,27 +43,8 @@ export function readBody({
 function readAnyBody(bytes: Buffer, idempotencyKey: string | undefined): ReadBody {
   const text = bodyText(bytes);
   const body = withRequestId(parseObject(text), idempotencyKey);
-  if (!isPlainly(body)) check(SpinBody, body);
+  check(SpinBody, body);
   return { body, text };
 }
 
 const tooLarge = (): ApiError => invalid([{ path: '', message: 'The body exceeds the maximum size' }]);
-
-const PLAIN = /^[ -~]{1,128}$/;
-
-/**
- * Returns whether every member has its type and all texts are printable ASCII, which is true of most bodies
- * that reach this check. Such a body is valid by the schema, whose Unicode patterns take several times as
- * long. All other bodies are validated by the schema.
- */
-function isPlainly(body: JsonObject): body is JsonObject & SpinBody {
-  const { gameId, playerId, wagerUsd, requestId } = body;
-  return (
-    Number.isSafeInteger(gameId) &&
-    (gameId as number) > 0 &&
-    Number.isFinite(wagerUsd) &&
-    typeof playerId === 'string' &&
-    PLAIN.test(playerId) &&
-    (requestId === undefined || (typeof requestId === 'string' && PLAIN.test(requestId)))
-  );
-}

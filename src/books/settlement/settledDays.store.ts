@@ -10,9 +10,9 @@ import { raw } from '../../postgres/statements.js';
 const DAY_TABLES = ['game_days', 'sandbox_days', 'communal_days', 'opening_days', 'adjustment_days'];
 
 /**
- * SQL for the first day of a partner: the day of its creation, or of its first ledger entry of any kind if that
- * is earlier. A partner is created by the clock of Postgres and its entries are made by the clock of Redis, so
- * around midnight the first entry may be of the day before.
+ * SQL for the first day of a partner: the day of its creation, or of its first ledger entry if that is
+ * earlier. Postgres's clock dates a partner and Redis's clock its entries, so around midnight the first entry
+ * may be of the day before.
  */
 export const FIRST_DAY = raw(
   `least((p.created_at AT TIME ZONE 'UTC')::date, ${DAY_TABLES.map(

@@ -37,6 +37,7 @@ import {
   positionOf,
   takePortion,
   transactionsOf,
+  UnreadableEntryError,
 } from './portion.js';
 import { Transcoder } from './transcoder.js';
 import { TRIM_EVERY_MS, Trimmer } from './trimmer.js';
@@ -355,8 +356,9 @@ export class Flusher implements Service {
     // A restored Postgres that lacks a partition also causes a data error. The partition is made before the
     // second attempt, so only a second failure halts the cell.
     const isRefused = isDataFault(error) && owned.hasDataFault;
-    const isOutOfStep = error instanceof ProgressError || error instanceof PotError;
-    if (isOutOfStep || isUniqueViolation(error) || isRefused) {
+    const isWrong =
+      error instanceof ProgressError || error instanceof PotError || error instanceof UnreadableEntryError;
+    if (isWrong || isUniqueViolation(error) || isRefused) {
       this.#giveUp(owned);
       const reason = error instanceof Error ? error.message : String(error);
       this.#options.events.emit('CellHalted', { cell, reason });

@@ -12,7 +12,7 @@ import type { Ticket } from '../raffles/raffles.store.js';
 import { readOutbox } from '../redis/cellRecords.js';
 import type { CellStore } from '../redis/cellStore.js';
 import type { OutboxBatch, OutboxPosition } from '../redis/outboxReader.js';
-import type { CellFlush, FlushTotals } from './ledger.store.js';
+import { type CellFlush, type FlushTotals, ProgressError } from './ledger.store.js';
 import type { LargeWin, Transcoder } from './transcoder.js';
 
 /** Maximum number of entries in one transaction, which must finish well within its deadline. */
@@ -90,6 +90,17 @@ export class EpochChangedError extends Error {
   }
 }
 
+/**
+ * Thrown for an outbox entry that can't be read. The same bytes would be read at each attempt, so its cell is
+ * halted.
+ */
+export class UnreadableEntryError extends Error {
+  constructor(afterId: bigint, cause: unknown) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    super(`an entry of the outbox behind entry ${afterId} can't be read: ${why}`, { cause });
+  }
+}
+
 export interface Portion {
   readonly owned: OwnedCell;
   readonly flush: CellFlush;
@@ -111,7 +122,7 @@ export interface Portion {
 /**
  * Takes the first batches of the outbox, or all of them if they fit into one transaction. The rows are views
  * that are valid until the next portion of the cell.
- * @throws ProgressError, RangeError as {@link Transcoder.add}
+ * @throws ProgressError as {@link Transcoder.add}, UnreadableEntryError
  */
 export async function takePortion(
   owned: OwnedCell,
@@ -125,7 +136,12 @@ export async function takePortion(
   for (const batch of batches) {
     if (records.entries >= LEDGER_ENTRIES_MAX || records.events >= EVENTS_MAX) break;
     entriesBefore = records.entries;
-    records.add(batch.records, batch.requestKeys);
+    const afterId = records.newestId === 0n ? cursor : records.newestId;
+    try {
+      records.add(batch.records, batch.requestKeys);
+    } catch (error) {
+      throw error instanceof ProgressError ? error : new UnreadableEntryError(afterId, error);
+    }
     count++;
   }
   const taken = batches.slice(0, count);

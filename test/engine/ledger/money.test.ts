@@ -5,7 +5,8 @@
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { cellKey, gamesKey, partnersKey, playersKey } from '../../../src/engine/redis/keys.js';
+import { OUTBOX } from '../../../src/engine/redis/cellRecords.js';
+import { cellKey, gamesKey, outboxKey, partnersKey, playersKey } from '../../../src/engine/redis/keys.js';
 import { freshStores } from '../../setup/freshStores.js';
 import { OPERATOR_KEY, type TestPartner } from '../../support/client.js';
 import { type LoggedService, startLogged } from '../../support/service.js';
@@ -205,6 +206,42 @@ test('halts a cell whose data Postgres refuses, with an alarm, while cells of th
   for (const place of [1, 2])
     await until(async () => (await bookedSpins(games[place]!)) === 22, 'the neighbours are booked');
   expect(await bookedSpins(games[0]!)).toBe(1);
+});
+
+test('an outbox entry that can not be read halts its cell with an alarm', async () => {
+  const partner = await service.newPartner();
+  const gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
+  const cell = await cellOf(partner.partnerId);
+  const spin = async (): Promise<void> => {
+    expect((await spinOnce(partner, gameId, 'p', 0.25)).status).toBe(200);
+  };
+  const stream = outboxKey(cell);
+  await sql.begin(async (tx) => {
+    await tx`LOCK TABLE game_progress IN EXCLUSIVE MODE`;
+    await spin();
+    await until(async () => {
+      const waiting = await sql`
+        SELECT 1 FROM pg_locks WHERE relation = 'game_progress'::regclass AND NOT granted
+          AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
+      return waiting.length > 0;
+    }, 'a flush waits');
+    await spin();
+    const [[id, fields]] = (await redis.xrevrangeBuffer(stream, '+', '-', 'COUNT', 1)) as [
+      [Buffer, Buffer[]],
+    ];
+    fields[1]![OUTBOX.kind] = 250;
+    const [ms, sequence] = id.toString().split('-');
+    await redis.xdel(stream, id);
+    await redis.xadd(stream, `${ms}-${Number(sequence) + 1}`, ...fields);
+  });
+  await until(
+    async () => (await sql`SELECT 1 FROM cells WHERE halted LIKE '%can''t be read%'`).length === 1,
+    'the cell is halted',
+  );
+  expect(await bookedSpins(gameId)).toBe(1);
+  expect(service.lines.filter(({ level, msg }) => level === 60 && msg === 'cell halted')).toMatchObject([
+    { cell },
+  ]);
 });
 
 test('waits longer after each failed attempt to rebuild a cell', async () => {
