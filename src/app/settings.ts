@@ -118,7 +118,8 @@ const PRODUCTION = {
   DATABASE_URL: Type.Optional(
     Type.String({
       pattern: '^postgres(ql)?://.',
-      description: 'Address of Postgres 15 or later. Default: the service starts an embedded server',
+      description:
+        'Address of Postgres 15 or later. Of several hosts (`a:5432,b:5432`) the primary is used. Default: the service starts an embedded server',
     }),
   ),
   POSITION_FILE: Type.Optional(

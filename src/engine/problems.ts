@@ -46,6 +46,9 @@ const PROBLEMS = {
   'redis-volatile': refused('Restore the settings of Redis that the message names: settings.md'),
   'postgres-volatile': refused('Restore the settings of Postgres that the message names: settings.md'),
   'redis-away': cellsRefused('Start Redis, or repair the connection to it. No command is needed afterwards'),
+  'redis-refuses-writes': cellsRefused(
+    'Repair what the message names: free memory, replicas, the disk, or the rights of the Redis user. If the server is a replica, let the address lead to its primary',
+  ),
   'cell-unprepared': cellsRefused('Start a worker, and read its log if it does not prepare the cell'),
   'cell-halted': cellsRefused('Read the reason, then follow runbook.md, SpindleCellHalted'),
   'cell-rebuilding': cellsRefused('None. The cell is served again when the rebuild ends'),

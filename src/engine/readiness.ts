@@ -6,6 +6,7 @@ import type { Catalog } from './catalog/catalog.js';
 import type { EngineStore } from './engine.store.js';
 import type { Finding, ProblemName } from './problems.js';
 import { type Clocks, skewedNodes } from './redis/clockSkew.js';
+import type { RedisNode } from './redis/node.js';
 import type { RedisNodes } from './redis/nodes.js';
 import type { ProcessRegistry } from './upgrade/processRegistry.js';
 
@@ -55,6 +56,7 @@ export async function storeFindings(
   if (registry.problem !== undefined) return [];
   const ofCells: Finding[] = [];
   const others: Finding[] = [];
+  const refusals = nodesThatRefuse(nodes);
   const recent = withTimeout(store.recoveries.recent(), READY_WITHIN_MS);
   const [recoveries, dry, halts, obstacles, unowned, states, skewed] = await Promise.allSettled([
     recent,
@@ -65,6 +67,7 @@ export async function storeFindings(
     nodes.closed(catalog.epochs),
     withTimeout(skewedNodes(nodes.all, clocks), READY_WITHIN_MS),
   ]);
+  const refusing = await refusals;
   let missingCopies: readonly string[] = [];
   /** Cells for which a reason is already listed why they are closed. */
   const explained = new Set<number>();
@@ -116,7 +119,18 @@ export async function storeFindings(
     }
   }
   if (states.status === 'rejected') throw states.reason;
-  const { closed, away } = states.value;
+  const cellsOf = (node: RedisNode): number[] =>
+    [...catalog.epochs.keys()].filter((cell) => nodes.of(cell) === node);
+  for (const [node, refusal] of refusing)
+    ofCells.push({
+      name: 'redis-refuses-writes',
+      subject: node.address,
+      message: `Redis at ${node.address} accepts no writes: ${refusal}`,
+      cells: cellsOf(node),
+    });
+  const { closed } = states.value;
+  // A node that is left because it is a replica is not ready either.
+  const away = states.value.away.filter((cell) => !refusing.has(nodes.of(cell)));
   if (away.length > 0) {
     const isAll = away.length === catalog.epochs.size;
     const message = isAll ? 'Redis does not respond' : `Redis does not respond for cells ${away.join(', ')}`;
@@ -139,7 +153,7 @@ export async function storeFindings(
       name: 'clocks-differ',
       subject: node.address,
       message: `${problem}. Nothing is dealt or prepared until the clocks agree`,
-      cells: [...catalog.epochs.keys()].filter((cell) => nodes.of(cell) === node),
+      cells: cellsOf(node),
     });
   return [...ofCells, ...others];
 }
@@ -170,6 +184,17 @@ async function dryGames(
   });
   const found = await Promise.allSettled(looks);
   return found.flatMap((each) => (each.status === 'fulfilled' ? each.value : [])).sort((a, b) => a - b);
+}
+
+/** Returns the nodes that accept no writes, with the reason of each. */
+async function nodesThatRefuse(nodes: RedisNodes): Promise<ReadonlyMap<RedisNode, string>> {
+  const refusals = await Promise.all(
+    nodes.all.map(async (node) => {
+      const refusal = await withTimeout(node.refusal(), READY_WITHIN_MS).catch(() => undefined);
+      return [node, refusal] as const;
+    }),
+  );
+  return new Map(refusals.flatMap(([node, refusal]) => (refusal === undefined ? [] : [[node, refusal]])));
 }
 
 /** Time for which a cell may be without an owner while it passes from one worker to another, in ms. */

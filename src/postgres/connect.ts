@@ -5,13 +5,30 @@
  * parameter, never SQL text, unless it is made by {@link raw}.
  */
 import type { Duplex } from 'node:stream';
-import { type ClientBase, DatabaseError, Pool, type PoolClient, type QueryConfig, types } from 'pg';
+import {
+  Client,
+  type ClientBase,
+  type ClientConfig,
+  DatabaseError,
+  Pool,
+  type PoolClient,
+  type QueryConfig,
+  types,
+} from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
+import { lineOf } from '../platform/secretsInLogs.js';
 import type { Run, Sql, Transaction } from './connection.js';
 import { CopyIn } from './copy.js';
 import { type PostgresDurability, VolatilePostgresError } from './postgresDurability.js';
-import { isConflict, isPostgresAway, type Shortage } from './postgresErrors.js';
-import { postgresOptionsOf } from './postgresUrl.js';
+import {
+  isConflict,
+  isPostgresAway,
+  isStandby,
+  NoConnectionError,
+  type Shortage,
+  StandbyError,
+} from './postgresErrors.js';
+import { PostgresHosts } from './postgresUrl.js';
 import { type FoundSettings, POOLED_SQL, SESSION_SQL, TRANSACTION_SQL } from './sessionSettings.js';
 import { Raw } from './statements.js';
 
@@ -69,8 +86,10 @@ export function connectPostgres(url: string, options: PoolOptions): Sql {
   // Whether a statement behind a pooler must run in a transaction of its own, which sets the required
   // settings.
   let bringsOwnSettings = false;
-  const pool = new Pool({
-    ...postgresOptionsOf(url),
+  const hosts = new PostgresHosts(url);
+  const pool = new (poolOf(hosts))({
+    ...hosts.options,
+    Client: clientOf(hosts),
     max: options.max,
     pipeline: options.isPipelined ?? false,
     application_name: options.name,
@@ -86,6 +105,7 @@ export function connectPostgres(url: string, options: PoolOptions): Sql {
     onConnect: async (client: ClientBase) => {
       const { rows } = await client.query(options.isPooled ? POOLED_SQL : SESSION_SQL);
       const found = rows[0] as FoundSettings;
+      if (found.is_standby) throw new StandbyError();
       options.durability?.note(found);
       bringsOwnSettings = options.isPooled === true && found.different > 0n;
     },
@@ -147,6 +167,54 @@ export function connectPostgres(url: string, options: PoolOptions): Sql {
     end: () => pool.end(),
   });
 }
+
+/** Returns a class of connections to the host whose turn it is. */
+const clientOf = (hosts: PostgresHosts) =>
+  class extends Client {
+    constructor(config?: ClientConfig) {
+      // The password among the pool's options is not enumerable, so the options are not copied.
+      super(Object.assign(config ?? {}, hosts.place));
+    }
+  };
+
+/** Error of a pool whose connections are all in use. */
+const FULL = /^timeout exceeded when trying to connect/;
+
+type Connected = (error: Error | undefined, client: PoolClient | undefined, release: () => void) => void;
+
+/** Returns a class of pools that try all hosts before they report that none can be used. */
+const poolOf = (hosts: PostgresHosts): typeof Pool =>
+  class extends Pool {
+    override connect(): Promise<PoolClient>;
+    override connect(callback: Connected): void;
+    override connect(callback?: Connected): Promise<PoolClient> | undefined {
+      const connecting = this.#connect();
+      if (callback === undefined) return connecting;
+      connecting.then(
+        (client) => callback(undefined, client, () => client.release()),
+        (error: Error) => callback(error, undefined, () => {}),
+      );
+      return undefined;
+    }
+
+    /** @throws NoConnectionError */
+    async #connect(): Promise<PoolClient> {
+      for (let left = hosts.count; ; left--) {
+        const { turn } = hosts;
+        try {
+          return await super.connect();
+        } catch (error) {
+          // A full pool says nothing about its host.
+          const isLast = left === 1 || FULL.test((error as Error).message);
+          if (isLast) throw asNoConnection(error);
+          hosts.failed(turn);
+        }
+      }
+    }
+  };
+
+const asNoConnection = (error: unknown): NoConnectionError =>
+  error instanceof NoConnectionError ? error : new NoConnectionError(lineOf(error), { cause: error });
 
 /** Names of prepared statements by text. The service has a fixed number of such statements. */
 const STATEMENT_NAMES = new Map<string, string>();
@@ -236,7 +304,8 @@ async function transaction<T>(
   } catch (error) {
     // No rollback is sent to a server that does not respond: it would not answer the rollback either, and the
     // caller would wait for it.
-    if (!(error instanceof DatabaseError) && isPostgresAway(error)) broken ??= error as Error;
+    const isAway = error instanceof DatabaseError ? isStandby(error) : isPostgresAway(error);
+    if (isAway) broken ??= error as Error;
     if (broken === undefined) {
       await client.query('ROLLBACK').catch((again: Error) => {
         broken = again;

@@ -1,7 +1,8 @@
 /** Migrates the schema of a database to the newest version. */
 import { Client, DatabaseError } from 'pg';
 import { makeIndexes } from './concurrentIndexes.js';
-import { postgresOptionsOf } from './postgresUrl.js';
+import { StandbyError } from './postgresErrors.js';
+import { PostgresHosts } from './postgresUrl.js';
 import { SESSION_SQL } from './sessionSettings.js';
 
 /**
@@ -109,15 +110,7 @@ async function withSession<T>(
   settings: string,
   run: (client: Client) => Promise<T>,
 ): Promise<T> {
-  const client = new Client({
-    ...postgresOptionsOf(url),
-    // The timeout is set when the connection is made, because the timeouts configured for the database role
-    // may be too short for the first statement.
-    statement_timeout: SETTINGS_WITHIN_MS,
-    idle_in_transaction_session_timeout: SETTINGS_WITHIN_MS,
-  });
-  client.on('error', () => {});
-  await client.connect();
+  const client = await openClient(new PostgresHosts(url));
   try {
     await client.query(
       `${SESSION_SQL}; SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; ${settings}`,
@@ -125,5 +118,33 @@ async function withSession<T>(
     return await run(client);
   } finally {
     await client.end();
+  }
+}
+
+/**
+ * Connects to the first host that accepts writes.
+ * @throws the error of the last host if none does
+ */
+async function openClient(hosts: PostgresHosts): Promise<Client> {
+  for (let left = hosts.count; ; left--) {
+    const client = new Client({
+      ...hosts.options,
+      ...hosts.place,
+      // The timeout is set when the connection is made, because the timeouts configured for the database role
+      // may be too short for the first statement.
+      statement_timeout: SETTINGS_WITHIN_MS,
+      idle_in_transaction_session_timeout: SETTINGS_WITHIN_MS,
+    });
+    client.on('error', () => {});
+    try {
+      await client.connect();
+      const { rows } = await client.query('SELECT pg_is_in_recovery() AS is_standby');
+      if ((rows[0] as { is_standby: boolean }).is_standby) throw new StandbyError();
+      return client;
+    } catch (error) {
+      await client.end().catch(() => {});
+      if (left === 1) throw error;
+      hosts.failed(hosts.turn);
+    }
   }
 }

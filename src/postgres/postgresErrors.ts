@@ -1,5 +1,6 @@
 /** Classifies errors of Postgres and of the connection to it. */
 import { DatabaseError } from 'pg';
+import { isUnreachable } from '../platform/unreachable.js';
 import { VolatilePostgresError } from './postgresDurability.js';
 
 /** SQLSTATE of a violated unique constraint. */
@@ -16,9 +17,33 @@ export function isUniqueViolation(error: unknown): boolean {
   return error instanceof DatabaseError && error.code === UNIQUE_VIOLATION;
 }
 
-/** Messages and codes of the driver and of sockets which mean that the server does not respond. */
-const AWAY =
-  /Connection terminated|not queryable|timeout exceeded|Query read timeout|ECONN|ETIMEDOUT|EPIPE|EHOSTUNREACH|ENOTFOUND/;
+/** No connection could be opened, whatever the reason. Nothing was sent. */
+export class NoConnectionError extends Error {}
+
+/**
+ * The server is a standby, or only reads. A failover behind one address leads connections to such a server,
+ * or turns their server into one.
+ */
+export class StandbyError extends NoConnectionError {
+  constructor() {
+    super('Postgres is a standby, which accepts no writes');
+  }
+}
+
+/** Functions of Postgres that refuse a writing transaction on a standby, whatever the server's language. */
+const REFUSES_WRITES = /^check_(XactReadOnly|transaction_read_only)$/;
+
+/**
+ * Returns whether an error shows that a connection leads to a server that accepts no writes. Such a
+ * connection must be closed. Transactions of this service write unless they say otherwise, so a
+ * read_only_sql_transaction has no other cause.
+ */
+export const isStandby = (error: unknown): boolean =>
+  error instanceof StandbyError ||
+  (error instanceof DatabaseError && (error.code === '25006' || REFUSES_WRITES.test(error.routine ?? '')));
+
+/** Messages of the driver which mean that the server does not respond. */
+const AWAY = /Connection terminated|not queryable|timeout exceeded|Query read timeout/;
 
 /**
  * SQLSTATEs that count as unavailable: connection exceptions, a session that ended because this process was
@@ -29,10 +54,9 @@ const AWAY_STATE = /^(08|25P03|40|53|57)/;
 
 /** Returns whether an error means that Postgres is unavailable at the moment, whatever the statement was. */
 export function isPostgresAway(error: unknown): boolean {
-  if (error instanceof VolatilePostgresError) return true;
-  if (error instanceof DatabaseError) return AWAY_STATE.test(error.code ?? '');
-  const { code, message } = error as { code?: unknown; message?: unknown };
-  return AWAY.test(`${code} ${message}`);
+  if (error instanceof VolatilePostgresError || error instanceof NoConnectionError) return true;
+  if (error instanceof DatabaseError) return isStandby(error) || AWAY_STATE.test(error.code ?? '');
+  return isUnreachable(error) || AWAY.test(String((error as { message?: unknown } | null)?.message));
 }
 
 /** SQLSTATE classes 22 (data exception) and 23 (integrity constraint violation). */
@@ -55,7 +79,8 @@ const SHORTAGE_LASTS_MS = 30_000;
 export class Shortage {
   #found: { readonly message: string; readonly since: Date; readonly untilMs: number } | undefined;
 
-  failed(error: unknown): void {
+  failed(thrown: unknown): void {
+    const error = thrown instanceof NoConnectionError ? thrown.cause : thrown;
     if (!(error instanceof DatabaseError) || !error.code?.startsWith('53')) return;
     const what = error.code === DISK_FULL ? 'The disk of Postgres is full' : 'Postgres lacks resources';
     const since = this.current?.since ?? new Date();

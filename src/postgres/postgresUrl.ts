@@ -1,8 +1,46 @@
 /** Parses DATABASE_URL as libpq does, so that psql and pg_dump accept the same URL with the same meaning. */
 import type { ClientConfig } from 'pg';
 import { parse, toClientConfig } from 'pg-connection-string';
+import { seedsOf } from '../domain/storeUrl.js';
 
 const SSL_MODES = ['disable', 'require', 'verify-ca', 'verify-full'];
+
+/** The hosts of a URL, of which one at a time is used. As with libpq, a URL may list several. */
+export class PostgresHosts {
+  /** Options of the first host. */
+  readonly options: ClientConfig;
+  readonly count: number;
+  readonly #places: readonly Pick<ClientConfig, 'host' | 'port'>[];
+  #turn = 0;
+
+  /** @throws Error with a one-line message without secrets if the URL can't be used */
+  constructor(url: string) {
+    const all = seedsOf(url).map(optionsOf);
+    this.options = all[0]!;
+    this.count = all.length;
+    this.#places = all.map(({ host, port }) => ({
+      ...(host === undefined ? {} : { host }),
+      ...(port === undefined ? {} : { port }),
+    }));
+  }
+
+  get turn(): number {
+    return this.#turn;
+  }
+
+  /** The host to connect to. */
+  get place(): Pick<ClientConfig, 'host' | 'port'> {
+    return this.#places[this.#turn % this.count]!;
+  }
+
+  /** Passes the turn to the next host, unless that has happened since. */
+  failed(turn: number): void {
+    if (turn === this.#turn) this.#turn++;
+  }
+}
+
+/** Values of target_session_attrs that suit this service, which only uses a server that accepts writes. */
+const WRITABLE = ['read-write', 'primary', 'any'];
 
 /**
  * Returns the driver's options for a URL. `sslmode=require` encrypts without verification, except for the
@@ -11,7 +49,7 @@ const SSL_MODES = ['disable', 'require', 'verify-ca', 'verify-full'];
  * of libpq.
  * @throws Error with a one-line message without secrets if the URL can't be used
  */
-export function postgresOptionsOf(url: string): ClientConfig {
+function optionsOf(url: string): ClientConfig {
   const [address = '', query = ''] = url.split('?', 2);
   const parameters = new URLSearchParams(query);
   const mode = parameters.get('sslmode');
@@ -27,6 +65,14 @@ export function postgresOptionsOf(url: string): ClientConfig {
     throw new Error(
       'sslmode=verify-ca of DATABASE_URL needs sslrootcert, because anybody can get a certificate of a public CA',
     );
+  if ([parameters.get('host'), parameters.get('port')].some((value) => value?.includes(',')))
+    throw new Error(
+      'DATABASE_URL must list several hosts before the database: postgres://a:5432,b:5432/name',
+    );
+  const target = parameters.get('target_session_attrs');
+  if (target !== null && !WRITABLE.includes(target))
+    throw new Error(`target_session_attrs of DATABASE_URL must be one of ${WRITABLE.join(', ')}`);
+  parameters.delete('target_session_attrs');
   parameters.delete('uselibpqcompat');
   const all = parameters.size === 0 ? address : `${address}?${parameters}`;
   try {

@@ -57,23 +57,27 @@ const DIFFERENT = `FROM (VALUES ${VALUES}) AS wanted(name, value, same)
  */
 const setSql = (isLocal: boolean): string => `SELECT count(set_config(name, value, ${isLocal})) ${DIFFERENT}`;
 
+const IS_STANDBY = 'pg_is_in_recovery() AS is_standby';
+
 /** Result of {@link SESSION_SQL} and {@link POOLED_SQL}. */
 export interface FoundSettings extends DurableSettings {
   /** Number of settings that differ from the required values. */
   readonly different: bigint;
+  /** Whether the server is a standby. */
+  readonly is_standby: boolean;
 }
 
 /**
  * SQL for a session that is not shared through a pooler. Later changes of the role's or server's settings do
  * not affect the session.
  */
-export const SESSION_SQL = `${settingsSql(`set_config('synchronous_commit', ${ownCommit}, false)`)}, (${setSql(false)}) AS different`;
+export const SESSION_SQL = `${settingsSql(`set_config('synchronous_commit', ${ownCommit}, false)`)}, (${setSql(false)}) AS different, ${IS_STANDBY}`;
 
 /**
  * SQL that checks the settings without setting them. Setting them would be useless, because the next
  * statement may run in another session of the pooler.
  */
-export const POOLED_SQL = `${settingsSql("current_setting('synchronous_commit')")}, (SELECT count(*) ${DIFFERENT}) AS different`;
+export const POOLED_SQL = `${settingsSql("current_setting('synchronous_commit')")}, (SELECT count(*) ${DIFFERENT}) AS different, ${IS_STANDBY}`;
 
 /** SQL for the start of a transaction behind a pooler. */
 export const TRANSACTION_SQL = `SELECT set_config('synchronous_commit', ${ownCommit}, true), (${setSql(true)})`;

@@ -4,6 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { isRedisAway } from '../../src/engine/redis/scriptErrors.js';
 import { connectPostgres } from '../../src/postgres/connect.js';
 import type { Sql } from '../../src/postgres/connection.js';
 import { isPostgresAway } from '../../src/postgres/postgresErrors.js';
@@ -12,27 +13,26 @@ import { Cleanup } from '../support/cleanup.js';
 import { until } from '../support/wait.js';
 
 const cleanup = new Cleanup();
+let databaseUrl: string;
 let sql: Sql;
 let other: Sql;
 
 beforeAll(async () => {
   const stores = await freshStores();
   cleanup.add(() => stores.drop());
-  const connect = (): Sql => {
-    const opened = connectPostgres(stores.databaseUrl, {
-      max: 2,
-      name: `away ${randomUUID()}`,
-      onError: () => {},
-    });
-    cleanup.add(() => opened.end());
-    return opened;
-  };
+  databaseUrl = stores.databaseUrl;
   sql = connect();
   other = connect();
   await sql`CREATE TABLE pairs (id int PRIMARY KEY, value int NOT NULL)`;
   await sql`INSERT INTO pairs VALUES (1, 0), (2, 0)`;
 });
 afterAll(() => cleanup.run());
+
+function connect(url = databaseUrl): Sql {
+  const opened = connectPostgres(url, { max: 2, name: `away ${randomUUID()}`, onError: () => {} });
+  cleanup.add(() => opened.end());
+  return opened;
+}
 
 const failureOf = (promise: Promise<unknown>): Promise<unknown> =>
   promise.then(
@@ -88,4 +88,33 @@ test('reports Postgres as unavailable if a deadlock aborts a transaction', async
   const undone = failures.filter((failure) => failure !== undefined);
   expect(undone).toHaveLength(1);
   expect(isPostgresAway(undone[0])).toBe(true);
+});
+
+test.each([
+  ['EAI_AGAIN', 'getaddrinfo EAI_AGAIN store.example'],
+  ['ENOTFOUND', 'getaddrinfo ENOTFOUND store.example'],
+  ['ENETUNREACH', 'connect ENETUNREACH 192.0.2.1:5432'],
+  ['ENETDOWN', 'read ENETDOWN'],
+  ['EHOSTDOWN', 'connect EHOSTDOWN 192.0.2.1:5432'],
+  ['EHOSTUNREACH', 'read EHOSTUNREACH'],
+  ['ERR_SSL_TLSV1_ALERT_UNKNOWN_CA', 'tlsv1 alert unknown ca'],
+  ['CERT_HAS_EXPIRED', 'certificate has expired'],
+  ['ERR_TLS_CERT_ALTNAME_INVALID', "Hostname/IP does not match certificate's altnames"],
+])('%s counts as an unavailable Postgres and an unavailable Redis', (code, message) => {
+  const error = Object.assign(new Error(message), { code });
+  expect({ postgres: isPostgresAway(error), redis: isRedisAway(error) }).toEqual({
+    postgres: true,
+    redis: true,
+  });
+});
+
+test.each([
+  ['TLS that the server lacks', (url: URL) => url.searchParams.set('sslmode', 'require')],
+  ['a password that was changed', (url: URL) => Object.assign(url, { password: 'another' })],
+  ['a database that is gone', (url: URL) => Object.assign(url, { pathname: '/gone' })],
+])('a connection that fails because of %s counts as an unavailable Postgres', async (_, change) => {
+  const url = new URL(databaseUrl);
+  change(url);
+  const failure = await failureOf(connect(url.href)`SELECT 1`);
+  expect(isPostgresAway(failure), String(failure)).toBe(true);
 });

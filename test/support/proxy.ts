@@ -7,6 +7,8 @@ export type Way = 'requests' | 'answers';
 export interface Cable {
   /** The given URL, with the address of the proxy instead of the store's. */
   readonly url: string;
+  /** URL of the store that new connections are forwarded to. Open connections stay as they are. */
+  target: string;
   /** Whether replies of the store are forwarded. If false, they are discarded. */
   answers: boolean;
   /** Whether new connections are accepted. If false, each new connection is cut at once. */
@@ -53,7 +55,6 @@ interface Armed {
 }
 
 export async function proxy(target: string): Promise<Cable> {
-  const url = new URL(target);
   const open = new Set<Socket>();
   const torn = new WeakSet<Socket>();
   let armed: Armed | undefined;
@@ -91,7 +92,8 @@ export async function proxy(target: string): Promise<Cable> {
   };
   const server = createServer((client) => {
     if (!made.accepts) return void client.destroy();
-    const store = connect(Number(url.port), url.hostname);
+    const { port, hostname } = new URL(made.target);
+    const store = connect(Number(port), hostname);
     const sockets = [client, store];
     /** Requests that are delivered late, even if their client has disconnected meanwhile. */
     let heldRequests: Buffer[] | undefined;
@@ -153,6 +155,7 @@ export async function proxy(target: string): Promise<Cable> {
   through.port = String((server.address() as { port: number }).port);
   const made: Cable = {
     url: through.href,
+    target,
     answers: true,
     accepts: true,
     delayMs: () => 0,

@@ -4,12 +4,17 @@
  */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, cp, mkdir, mkdtemp, readFile, realpath, rm, stat } from 'node:fs/promises';
+import { chmod, cp, mkdir, mkdtemp, readFile, realpath, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
-import { lockDataDir, startEmbeddedPostgres, startEmbeddedRedis } from '../../src/app/embedded/index.js';
+import {
+  freePort,
+  lockDataDir,
+  startEmbeddedPostgres,
+  startEmbeddedRedis,
+} from '../../src/app/embedded/index.js';
 import { setpriv } from '../../src/app/embedded/postgresUser.js';
 import { findRedisProgram, redisEnvironment } from '../../src/app/embedded/redisServer.js';
 import type { EmbeddedStore } from '../../src/app/embedded/store.js';
@@ -194,12 +199,52 @@ export async function startPostgresWithout(
   settings: readonly string[],
 ): Promise<() => Promise<void>> {
   const data = join(dataDir, 'postgres', 'data');
-  const [program = '', ...quoted] = (await readFile(join(data, 'postmaster.opts'), 'utf8')).trim().split(' ');
-  const words = quoted.map((word) => word.replace(/^"|"$/g, ''));
+  const [program, words] = await commandLineOf(data);
   const args = words.flatMap((word, i) => {
     const ofOption = word === '-c' ? words[i + 1]! : word;
     return settings.some((name) => ofOption.startsWith(`${name}=`)) ? [] : [word];
   });
+  const end = await runPostgres(data, program, args);
+  await postgresAnswers(databaseUrl);
+  return end;
+}
+
+/**
+ * Starts a hot standby with a copy of the data of {@link ownStores}, whose Postgres is stopped for the copy.
+ * The standby follows nobody.
+ * @returns its URL, and a function that ends it
+ */
+export async function startStandby(stores: OwnStores): Promise<{ url: string; end(): Promise<void> }> {
+  const data = join(stores.dataDir, 'postgres', 'data');
+  const copy = join(stores.dataDir, 'postgres', 'standby');
+  const [program, words] = await commandLineOf(data);
+  await stores.postgres.stop();
+  await promisify(execFile)('cp', ['-a', data, copy]);
+  await stores.postgres.start();
+  await rm(join(copy, 'postmaster.pid'), { force: true });
+  await writeFile(join(copy, 'standby.signal'), '');
+  const url = new URL(stores.databaseUrl);
+  url.port = String(await freePort());
+  const args = words.map((word) =>
+    word === data ? copy : word.startsWith('port=') ? `port=${url.port}` : word,
+  );
+  const end = await runPostgres(copy, program, args);
+  await postgresAnswers(url.href);
+  return { url: url.href, end };
+}
+
+/** Returns the program and the arguments with which the Postgres of a data folder was started. */
+async function commandLineOf(data: string): Promise<[program: string, args: string[]]> {
+  const [program = '', ...quoted] = (await readFile(join(data, 'postmaster.opts'), 'utf8')).trim().split(' ');
+  return [program, quoted.map((word) => word.replace(/^"|"$/g, ''))];
+}
+
+/** Starts a Postgres. Returns a function that ends it. */
+async function runPostgres(
+  data: string,
+  program: string,
+  args: readonly string[],
+): Promise<() => Promise<void>> {
   const { uid, gid } = await stat(data);
   // If this process is root, other users may be unable to enter the project's folder. So root starts the
   // program, which then changes to the other user.
@@ -211,7 +256,6 @@ export async function startPostgresWithout(
     stdio: 'ignore',
   });
   const ended = once(child, 'exit');
-  await postgresAnswers(databaseUrl);
   return async () => {
     child.kill('SIGINT');
     await ended;

@@ -15,10 +15,8 @@ export function secretsOf({
   OPERATOR_API_KEY,
   ...config
 }: Config): string[] {
-  const urls = [...seedsOf(REDIS_URL ?? ''), DATABASE_URL, DATABASE_DIRECT_URL, SMTP_URL];
-  const passwords = urls.map((url) =>
-    url !== undefined && URL.canParse(url) ? new URL(url).password : undefined,
-  );
+  const urls = [REDIS_URL, DATABASE_URL, DATABASE_DIRECT_URL, SMTP_URL].flatMap((url = '') => seedsOf(url));
+  const passwords = urls.map((url) => (URL.canParse(url) ? new URL(url).password : undefined));
   const listed = (keys = ''): string[] => keys.split(',').filter((key) => key !== '');
   return spellings([
     ...passwords,

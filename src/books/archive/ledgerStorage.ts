@@ -7,7 +7,7 @@ import { DAY_MS, dayOf, startOf } from '../../domain/days.js';
 import type { EventEmitter } from '../../engine/processEvents.js';
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
 import type { Sql } from '../../postgres/connection.js';
-import { postgresOptionsOf } from '../../postgres/postgresUrl.js';
+import { PostgresHosts } from '../../postgres/postgresUrl.js';
 import { databaseBytes, dataDirectory, LedgerDays } from './ledgerDays.store.js';
 
 const TURN_MS = 300_000;
@@ -95,6 +95,8 @@ const LOOPBACK = ['localhost', '127.0.0.1', '::1'];
 /** Returns whether a database URL leads to this machine, by a socket or the loopback interface. */
 export function isOnThisMachine(databaseUrl: string | undefined): boolean {
   if (databaseUrl === undefined) return true;
-  const { host = '' } = postgresOptionsOf(databaseUrl);
+  const { options, count } = new PostgresHosts(databaseUrl);
+  const { host = '' } = options;
+  if (count > 1) return false;
   return host === '' || host.startsWith('/') || LOOPBACK.includes(host);
 }

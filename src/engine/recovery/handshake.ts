@@ -22,7 +22,6 @@ import type { CellLease } from '../cells/cells.store.js';
 import { findEntry } from '../ledger/ledgerEntries.store.js';
 import type { CellStore } from '../redis/cellStore.js';
 import { newestInOutboxUpTo } from '../redis/promotedCell.js';
-import { mayLack } from '../redis/serverIdentity.js';
 import { committedIndices, hasBlocks } from './recoveries.store.js';
 
 export type Finding = { readonly state: 'ready' | 'new' } | Unfit;
@@ -77,7 +76,7 @@ export async function examine(
       epoch,
     );
   }
-  const isPromoted = mayLack(serverId, store.node.knownServerId());
+  const isPromoted = store.node.mayLack(serverId);
   const isEarlier = BigInt(number ?? 0) < BigInt(ours[1]!);
   if (isEarlier && !isPromoted) return lost('Redis has a copy from before an earlier rebuild');
   if (booked !== undefined && booked.id > cursorId) {

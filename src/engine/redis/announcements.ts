@@ -109,6 +109,8 @@ export interface Listener {
   readonly isOpen: Promise<void>;
   /** Subscribes to the channels again after the list of channels has changed. */
   subscribe(): void;
+  /** Opens a new connection, because the address may lead to another server. */
+  renew(): void;
   close(): void;
 }
 
@@ -153,7 +155,12 @@ export function listenOn(
   };
   subscriber.on('ready', subscribe);
   if (onDeaf !== undefined) subscriber.on('close', onDeaf);
-  return { isOpen: subscriber.connect(), subscribe, close: () => subscriber.disconnect() };
+  return {
+    isOpen: subscriber.connect(),
+    subscribe,
+    renew: () => subscriber.disconnect(true),
+    close: () => subscriber.disconnect(),
+  };
 }
 
 /** Listens for commits. If announcements are missed, waiting callers poll Postgres. */

@@ -17,8 +17,9 @@ import { CLIENT, type ReadServerId, RedisClient } from './redisClient.js';
 import { RedisDurability } from './redisDurability.js';
 import { ReplicatedCalls, type ReplicatedReply } from './replicatedCalls.js';
 import { ReplicaWatch } from './replicaWatch.js';
-import { asScriptError, messageOf, NotHereError, NotSentError } from './scriptErrors.js';
-import { LUA_DIR, loadScript, type Script } from './scriptLoader.js';
+import { asScriptError, messageOf, NotHereError, NotSentError, RefusedError } from './scriptErrors.js';
+import { LUA_DIR, loadScript, type Script, scriptOf } from './scriptLoader.js';
+import { mayLack } from './serverIdentity.js';
 import { type RedisUse, readUse } from './use.js';
 
 /**
@@ -28,6 +29,9 @@ import { type RedisUse, readUse } from './use.js';
 export const REDIS_MAJOR_MIN = 7;
 
 type Argument = string | number | Buffer;
+
+/** Without flags, Redis judges a script with this first line as one that writes. */
+const NO_WRITE = scriptOf('#!lua\nreturn 1');
 
 export class RedisNode {
   readonly [CLIENT]: RedisClient;
@@ -138,6 +142,29 @@ export class RedisNode {
   /** Calls the listener whenever the server replies that it does not hold a cell. */
   onRedirected(listener: () => void): void {
     this[CLIENT].on('redirected', listener);
+  }
+
+  /**
+   * Asks the server whether it accepts writes, by a script that is declared to write but does nothing.
+   * @returns the reason why it accepts none, as a part of a sentence
+   */
+  async refusal(): Promise<string | undefined> {
+    try {
+      if (this.isReady) await this.run(NO_WRITE, [], []);
+    } catch (error) {
+      // After any other error, nothing is known: the server may not have answered.
+      if (error instanceof RefusedError) return this[CLIENT].demotion ?? error.message;
+    }
+    return this[CLIENT].demotion;
+  }
+
+  /**
+   * True if the server may lack writes that an earlier server run acknowledged, because its data came by
+   * asynchronous replication.
+   */
+  mayLack(before: string): boolean {
+    const now = this.knownServerId();
+    return mayLack(before, now) || (before !== now && this[CLIENT].isPromoted);
   }
 
   /** Asks the server again for its identity and its view of the cluster. */
@@ -306,7 +333,7 @@ export class RedisNode {
    * @param channel as for {@link listenOn}
    */
   listen(channel: string | (() => readonly string[]), listening: Listening): Listener {
-    return listenOn(this[CLIENT].url, channel, listening);
+    return this.#renewed(listenOn(this[CLIENT].url, channel, listening));
   }
 
   /**
@@ -318,7 +345,19 @@ export class RedisNode {
     onBooked: (announcement: CommitAnnouncement) => void,
     onError: (error: Error) => void,
   ): Listener {
-    return listenForCommits(this[CLIENT].url, shardChannels ?? bookedChannel(), onBooked, onError);
+    return this.#renewed(
+      listenForCommits(this[CLIENT].url, shardChannels ?? bookedChannel(), onBooked, onError),
+    );
+  }
+
+  /** Lets a listener follow when this node leaves a server that has become a replica. */
+  #renewed(listener: Listener): Listener {
+    this[CLIENT].on('left', listener.renew);
+    const close = (): void => {
+      this[CLIENT].off('left', listener.renew);
+      listener.close();
+    };
+    return { ...listener, close };
   }
 }
 

@@ -95,6 +95,7 @@ export class OutboxReader {
   readonly node: RedisNode;
   readonly #nodes: RedisNodes;
   readonly #client: RedisClient;
+  readonly #endFollowing: () => void;
   /**
    * Cells whose outboxes were all read to their end, with the time of that read on the scale of
    * performance.now().
@@ -120,6 +121,10 @@ export class OutboxReader {
     this.#client = new RedisClient(node[CLIENT].url, onError);
     // Connection errors are reported to onError, and the connection is retried.
     this.#client.connect().catch(() => {});
+    // A name that leads to another server leads this connection there, too.
+    this.#endFollowing = node.onIdentified(() => {
+      if (!this.isAtNode && this.#client.serverId !== undefined) this.#client.disconnect(true);
+    });
   }
 
   /**
@@ -262,6 +267,7 @@ export class OutboxReader {
   }
 
   close(): void {
+    this.#endFollowing();
     this.#client.disconnect();
   }
 }

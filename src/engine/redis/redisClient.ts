@@ -42,9 +42,33 @@ export const CLIENT: unique symbol = Symbol('the connection of a node');
  * Reads which server run a connection leads to; undefined if the server must not be used.
  * @throws Error if the server does not identify itself
  */
-export type ReadServerId = (client: Redis) => Promise<string | undefined>;
+export type ReadServerId = (client: RedisClient) => Promise<string | undefined>;
 
-const readRunId: ReadServerId = async (client) => /^run_id:(\w+)/m.exec(await client.info('server'))?.[1];
+/** Reads the id of a server run, whatever the server's role is. */
+export const readRunId: ReadServerId = async (client) =>
+  /^run_id:(\w+)/m.exec(await client.info('server'))?.[1];
+
+/** The server is a replica. It accepts no writes, and what it has may be old. */
+class ReplicaError extends Error {}
+
+/** Reads the id of a single server. An address may lead to a replica after a failover. */
+const readPrimaryId: ReadServerId = async (client) => {
+  const info = await client.info('server', 'replication');
+  if (/^role:(slave|replica)/m.test(info)) throw new ReplicaError(REPLICA);
+  client.isPromoted = /^master_replid2:(?!0+\s*$)/m.test(info);
+  return /^run_id:(\w+)/m.exec(info)?.[1];
+};
+
+const REPLICA = 'it is a replica. The service connects again until the address leads to a primary';
+
+/**
+ * Error replies of a server that has become a replica. Nothing was executed. Such a server keeps its
+ * connections, so the service must leave it.
+ */
+const DEMOTED = /^(READONLY|MASTERDOWN|UNBLOCKED)/;
+
+/** Time before the next attempt after an address has led to a replica, in ms. */
+const AGAIN_AFTER_REPLICA_MS = 500;
 
 /** A connection that identifies the server run it leads to. It is not connected before {@link open}. */
 export class RedisClient extends Redis {
@@ -53,14 +77,17 @@ export class RedisClient extends Redis {
    * data may be older than before the restart. serverIdentity.ts describes the form of the ids in a cluster.
    */
   serverId: string | undefined;
+  /** True if a single server was a replica earlier in this run. */
+  isPromoted = false;
   lost = 0;
   readonly url: string;
   readonly #readServerId: ReadServerId;
+  #demotion: string | undefined;
   /** Error of the last failed connection. */
   #fault: Error | undefined;
 
   /** @throws Error with a one-line message if the address is not usable */
-  constructor(url: string, onError: (error: Error) => void, readServerId: ReadServerId = readRunId) {
+  constructor(url: string, onError: (error: Error) => void, readServerId: ReadServerId = readPrimaryId) {
     super(optionsFor(url));
     this.url = url;
     this.#readServerId = readServerId;
@@ -70,6 +97,12 @@ export class RedisClient extends Redis {
       this.#fault = tellingFault(this.#fault, error);
       onError(asClearError(error));
     });
+    this.options.reconnectOnError = (error) => {
+      if (DEMOTED.test(error.message)) this.#leave(REPLICA);
+      return false;
+    };
+    this.options.retryStrategy = (attempt) =>
+      this.#demotion === undefined ? OPTIONS.retryStrategy(attempt) : AGAIN_AFTER_REPLICA_MS;
     this.on('ready', () => this.#identify());
     this.on('close', () => {
       this.lost++;
@@ -86,7 +119,13 @@ export class RedisClient extends Redis {
       throw openingFault(this.url, this.#fault);
     });
     await this.whenReady(IDENTIFY_TIMEOUT_MS);
+    if (this.#demotion !== undefined) throw new Error(this.#demotion);
     if (this.serverId === undefined) throw new Error('INFO server of Redis has no run_id');
+  }
+
+  /** Why the service has left the server; undefined if the address has led to a primary since. */
+  get demotion(): string | undefined {
+    return this.#demotion;
   }
 
   /** Closes the connection. All callers that wait for the server fail immediately. */
@@ -145,15 +184,34 @@ export class RedisClient extends Redis {
     const { stream } = this;
     this.#readServerId(this).then(
       (serverId) => {
-        if (stream !== this.stream || serverId === this.serverId) return;
+        if (stream !== this.stream) return;
+        if (serverId !== undefined) this.#demotion = undefined;
+        if (serverId === this.serverId) return;
         this.serverId = serverId;
         if (serverId !== undefined) this.emit('identified');
       },
       // A connection on which the server can't be identified is useless, so it is replaced.
-      () => {
-        if (stream === this.stream) this.disconnect(true);
+      (error: Error) => {
+        if (stream !== this.stream) return;
+        if (error instanceof ReplicaError) this.#leave(error.message);
+        else this.disconnect(true);
       },
     );
+  }
+
+  /**
+   * Leaves a server that has become a replica, and connects again: the address may lead to another server.
+   */
+  #leave(reason: string): void {
+    const { stream } = this;
+    this.#demotion = reason;
+    this.serverId = undefined;
+    // The other replies of the same chunk still reach their callers, who then know that nothing was executed.
+    setImmediate(() => {
+      if (stream !== this.stream || this.status !== 'ready') return;
+      this.emit('left');
+      this.disconnect(true);
+    });
   }
 }
 

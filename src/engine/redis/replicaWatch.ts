@@ -4,7 +4,7 @@
  * (replicatedCalls.ts).
  */
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
-import { RedisClient } from './redisClient.js';
+import { RedisClient, readRunId } from './redisClient.js';
 import { RedisDurability } from './redisDurability.js';
 
 const TURN_MS = 1000;
@@ -21,7 +21,7 @@ class WatchedReplica extends PeriodicService {
 
   constructor(url: string, onError: (error: Error) => void) {
     super({ everyMs: TURN_MS, firstAfterMs: TURN_MS });
-    this.#client = new RedisClient(url, onError);
+    this.#client = new RedisClient(url, onError, readRunId);
     this.#durability = new RedisDurability(this.#client);
     // Forget the settings, because a restarted server may have other settings.
     this.#client.on('close', () => {

@@ -2,6 +2,8 @@
  * Classifies the errors of script calls, from the error replies of Redis and the errors of the client
  * library.
  */
+import { TimeoutError } from '../../platform/runtime/withTimeout.js';
+import { isUnreachable } from '../../platform/unreachable.js';
 import { type Script, withPlaces } from './scriptLoader.js';
 
 /**
@@ -64,7 +66,8 @@ export class ClockError extends RefusedError {
 export class LacksError extends RefusedError {}
 
 /** Error replies that Redis sends before it executes any part of a script. */
-const REFUSED = /^(OOM|LOADING|READONLY|MISCONF|MASTERDOWN|BUSY|NOREPLICAS|NOPERM|NOAUTH|WRONGPASS)/;
+const REFUSED =
+  /^(OOM|LOADING|READONLY|MISCONF|MASTERDOWN|UNBLOCKED|BUSY|NOREPLICAS|NOPERM|NOAUTH|WRONGPASS)/;
 
 /**
  * Errors that a server of a cluster returns for keys that it does not hold. A script reads keys before it
@@ -76,14 +79,16 @@ const NOT_HERE = /^(MOVED|ASK|TRYAGAIN|CLUSTERDOWN) |access a non local key/;
 /** Error of the client library for a call that it never sent. */
 const NOT_SENT = /^Stream isn't writeable/;
 
-/** Errors of the client library and of sockets which mean that the server does not respond. */
-const AWAY =
-  /^(Stream isn't writeable|Connection is closed|Command timed out)|max retries per request|ECONN|ETIMEDOUT|EPIPE/;
+/** Errors of the client library which mean that the server does not respond. */
+const AWAY = /^(Stream isn't writeable|Connection is closed|Command timed out)|max retries per request/;
 
 /** True if Redis does not respond or accepts no commands at the moment. */
 export const isRedisAway = (error: unknown): boolean =>
   error instanceof NotSentError ||
   error instanceof RefusedError ||
+  error instanceof TimeoutError ||
+  isUnreachable(error) ||
+  REFUSED.test(messageOf(error)) ||
   AWAY.test(messageOf(error)) ||
   NOT_HERE.test(messageOf(error));
 

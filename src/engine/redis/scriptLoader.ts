@@ -74,12 +74,15 @@ export function loadScript(luaDir: string, name: string, flags?: string): Script
   if (flags !== undefined) add(`#!lua flags=${flags}`, `${name}.lua:0`);
   append(`${name}.lua`, [`${name}.lua`]);
   const source = lines.map((line) => withConstants(line, constants)).join('\n');
-  return {
-    source,
-    sha: createHash('sha1').update(source).digest('hex'),
-    locate: (line) => origins[line - 1] ?? `${name}.lua`,
-  };
+  return { ...scriptOf(source), locate: (line) => origins[line - 1] ?? `${name}.lua` };
 }
+
+/** Makes a script of its source. */
+export const scriptOf = (source: string): Script => ({
+  source,
+  sha: createHash('sha1').update(source).digest('hex'),
+  locate: (line) => `line ${line}`,
+});
 
 /** Replaces constants by their values. String literals and comments stay unchanged. */
 function withConstants(line: string, constants: ReadonlyMap<string, string>): string {
