@@ -4,7 +4,8 @@
  */
 import type { ComponentChildren, VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { csvOf, save } from './download.js';
+import { csvOf } from './csvText.js';
+import { save } from './download.js';
 
 export interface Column<Row> {
   readonly heading: string;

@@ -6,6 +6,7 @@ import { hostname } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import type { Logger } from 'pino';
 import { openStore } from './api/api.store.js';
+import { installationTag } from './api/server/portHolder.js';
 import { ClockOffsets } from './app/clockOffsets.js';
 import type { Config } from './app/config.js';
 import { freePort, SetupError } from './app/embedded/index.js';
@@ -208,7 +209,12 @@ async function serve(
 ): Promise<Pick<Running, 'port' | 'metricsPort' | 'demo' | 'waitsFor' | 'stop'>> {
   const { config, log, metrics, nodes, store, catalog, services } = parts;
   const address = { host: config.METRICS_HOST, port: config.METRICS_PORT, token: config.METRICS_TOKEN };
-  const metricsServer = new MetricsServer(metrics, address, parts.problems);
+  const metricsServer = new MetricsServer(
+    metrics,
+    address,
+    parts.problems,
+    installationTag(parts.installed.datasetId),
+  );
   if (config.processes.isChild) answerParent(metrics, parts.problems);
   else
     await services.add(metricsServer).catch((error: Error) => {

@@ -4,7 +4,7 @@
  * Matches texts that a spreadsheet takes for a formula, even after spaces or in full-width characters (OWASP,
  * CSV injection).
  */
-const FORMULA = /^\s*[=+\-@＝＋－＠]/u;
+export const FORMULA = /^\s*[=+\-@＝＋－＠]/u;
 
 export type CsvText = (value: string) => string;
 

@@ -52,7 +52,7 @@ export const ERRORS = {
   invalidWebhookEvents: entry('KS-4107', 400, 'never', 'The webhook event types are not valid'),
   configNameTaken: entry('KS-4108', 409, 'never', 'A game with this configName already exists'),
   deprecated4109: reserved('KS-4109', 400, 'Deprecated, no longer returned'),
-  spinInProgress: entry('KS-4110', 409, 'same-request-id', 'A spin with this requestId is in progress'),
+  spinInProgress: entry('KS-4110', 409, 'same-request-id', 'A request with this requestId is in progress'),
   requestIdReused: entry('KS-4111', 409, 'never', 'The requestId was used for a different spin request'),
   unsupportedInterfaceVersion: entry(
     'KS-4112',

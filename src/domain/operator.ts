@@ -25,7 +25,14 @@ export interface OperatorKey {
 export const FIRST_OPERATOR = 'operator';
 
 /** Reserved names: the first operator's, and those that the audit log uses for system events. */
-const RESERVED_NAMES: readonly string[] = [FIRST_OPERATOR, 'worker', 'cli', 'first start'];
+const RESERVED_NAMES: readonly string[] = [
+  FIRST_OPERATOR,
+  'worker',
+  'front-end',
+  'command',
+  'cli',
+  'first start',
+];
 
 export const isReservedName = (name: string): boolean => RESERVED_NAMES.includes(name);
 

@@ -172,6 +172,13 @@ afterAll(async () => {
   if (folder !== undefined) await rm(folder, { recursive: true, force: true });
 });
 
+test('the health check names the installation, as that of the API does', async () => {
+  const tag = async (base: string) => (await fetch(`${base}/healthz`)).headers.get('X-Installation');
+  const found = await tag(`http://127.0.0.1:${service.running.metricsPort}`);
+  expect(found).not.toBeNull();
+  expect(found).toBe(await tag(service.base));
+});
+
 test('every dashboard panel uses only metrics and labels that exist', () => {
   const askedOf = (game: number) =>
     dashboards.flatMap((dashboard) =>

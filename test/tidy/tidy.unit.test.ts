@@ -2,6 +2,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { isReservedName } from '../../src/domain/operator.js';
 import { ROOT } from '../support/root.js';
 import { sources } from './sources.js';
 
@@ -46,6 +47,14 @@ describe('words in the sources', () => {
     // The public test corpora lie next to the project. A clone without them skips the tests that need them.
     expect(found.filter((line) => !line.startsWith('test/support/corpora.ts:'))).toEqual([]);
   });
+});
+
+test('no operator can have a name under which the program itself writes the audit log', () => {
+  const actors = sources(ROOT, ['src'], /\.ts$/).flatMap(({ text }) =>
+    [...text.matchAll(/(?:\bactor: |ACTOR = )'([^']+)'/g)].map((match) => match[1]!),
+  );
+  expect(actors.length).toBeGreaterThan(3);
+  expect(actors.filter((name) => !isReservedName(name))).toEqual([]);
 });
 
 describe('the width of lines', () => {

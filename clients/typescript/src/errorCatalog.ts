@@ -19,7 +19,7 @@ export const ERROR_CATALOG = {
   'KS-4107': { status: 400, retry: 'never', message: "The webhook event types are not valid" },
   'KS-4108': { status: 409, retry: 'never', message: "A game with this configName already exists" },
   'KS-4109': { status: 400, retry: 'never', message: "Deprecated, no longer returned" },
-  'KS-4110': { status: 409, retry: 'same-request-id', message: "A spin with this requestId is in progress" },
+  'KS-4110': { status: 409, retry: 'same-request-id', message: "A request with this requestId is in progress" },
   'KS-4111': { status: 409, retry: 'never', message: "The requestId was used for a different spin request" },
   'KS-4112': { status: 426, retry: 'never', message: "The interface_version is not supported; send a semver version with major 1" },
   'KS-4113': { status: 410, retry: 'never', message: "This version of the API has ended" },

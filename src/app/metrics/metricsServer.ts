@@ -2,6 +2,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { INSTALLATION_HEADER } from '../../api/server/portHolder.js';
 import { type Problems, readyAnswer, statusAnswer } from '../../engine/problems.js';
 import { HEALTHY, type Health, type Service } from '../../platform/runtime/service.js';
 import type { Metrics } from './metrics.js';
@@ -33,14 +34,22 @@ export class MetricsServer implements Service {
   readonly #port: number;
   readonly #server;
 
-  constructor(metrics: Metrics, { host, port, token }: Address, problems: Pick<Problems, 'list'>) {
+  /** @param installation header line of /healthz, the same for all processes on one database */
+  constructor(
+    metrics: Metrics,
+    { host, port, token }: Address,
+    problems: Pick<Problems, 'list'>,
+    installation: string,
+  ) {
     this.#host = host;
     this.#port = port;
     const expected = token === undefined ? undefined : hashOf(`Bearer ${token}`);
     this.#server = createServer((request, response) => {
       // The liveness check also works in a process without the API.
       if (request.url === '/healthz') {
-        response.end();
+        response
+          .writeHead(200, { 'Content-Type': 'application/json', [INSTALLATION_HEADER]: installation })
+          .end('{"status":"ok"}');
         return;
       }
       const answerOf = CHECKS.get(request.url ?? '');

@@ -308,10 +308,12 @@ describe('named operators', () => {
   test.each([
     [{ name: 'operator', role: 'admin' }, '/name'],
     [{ name: 'worker', role: 'admin' }, '/name'],
+    [{ name: 'command', role: 'admin' }, '/name'],
     [{ name: 'a b', role: 'admin' }, '/name'],
     [{ name: 'x'.repeat(65), role: 'admin' }, '/name'],
     [{ name: 'fine', role: 'root' }, '/role'],
     [{ name: 'fine', role: 'admin', expiresAt: '2020-01-01T00:00:00Z' }, '/expiresAt'],
+    [{ name: 'fine', role: 'admin', expiresAt: '9999-12-31T23:59:59-01:00' }, '/expiresAt'],
   ])('refuses to create an operator whose request body is %j', async (body, path) => {
     const answer = await client.operator<{ details: { path: string }[] }>('POST', '/operators', body);
     expect(answer).toMatchObject(failed(400, 'KS-4101'));
