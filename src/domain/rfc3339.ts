@@ -6,8 +6,8 @@ const RFC_3339 = /^(\d{4}-\d{2}-(\d{2}))[Tt]([01]\d|2[0-3]):\d{2}:\d{2}(\.\d{1,9
 export const NO_TIME = 'must be an RFC 3339 time, such as 2026-11-27T08:30:00Z';
 
 /**
- * Parses an RFC 3339 time. Undefined if the text is not such a time, or is outside the years 0 to 9999 in UTC,
- * which RFC 3339 can't express.
+ * Parses an RFC 3339 time. Undefined if the text is not such a time, or if its time in UTC is outside the
+ * years 0 to 9999, so that it could not be written as such a time.
  */
 export function rfc3339Time(text: string): Date | undefined {
   const match = RFC_3339.exec(text);
