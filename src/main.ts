@@ -12,6 +12,7 @@ import type { Config } from './app/config.js';
 import { freePort, SetupError } from './app/embedded/index.js';
 import { subscribeLog } from './app/eventLog.js';
 import { subscribeMetrics } from './app/metrics/fromEvents.js';
+import { GaugeProblems } from './app/metrics/gaugeProblems.js';
 import { Metrics } from './app/metrics/metrics.js';
 import { MetricsServer } from './app/metrics/metricsServer.js';
 import {
@@ -176,6 +177,7 @@ async function startAll(
   }
   registerPoolMetrics(metrics, pools);
   registerClockMetrics(metrics, await services.add(new ClockOffsets(sql, nodes, world.now)));
+  await services.add(new GaugeProblems(metrics, problems));
   return { ...(await serve(parts)), operatorKey, isNewOperatorKey, redisUrl, databaseUrl };
 }
 

@@ -35,6 +35,14 @@ const cellsRefused = (help: string, spins = CELLS_REFUSED): Kind => ({
 });
 const waits = (spins: string, help: string): Kind => ({ effect: 'WORK_WAITS', spins, help });
 
+const NO_BLOCKS = 'Loaded outcomes are dealt; no new blocks are loaded, so games run dry';
+/** A problem with an alert of nearly the same name: `log-stalled` has the alert SpindleLogStalled. */
+const alerted = (spins = NOT_AFFECTED, effect: Effect = 'ATTENTION'): Kind => ({
+  effect,
+  spins,
+  help: 'Follow the section of its alert in runbook.md',
+});
+
 /** All problems that a process can have. */
 const PROBLEMS = {
   'format-unreadable': refused(
@@ -75,6 +83,27 @@ const PROBLEMS = {
     'The other front ends deal; connections to this one are refused or time out',
     'None if it starts again. Otherwise read its last lines in the log',
   ),
+  'outbox-lag': alerted('Spins are dealt until the outbox is full', 'WORK_WAITS'),
+  'outbox-near-bound': alerted('Spins are dealt until the outbox is full', 'WORK_WAITS'),
+  'position-file-stale': alerted(NO_BLOCKS, 'WORK_WAITS'),
+  'partition-missing': alerted('Nothing can be committed to the ledger from midnight UTC on', 'WORK_WAITS'),
+  'log-stalled': alerted(NO_BLOCKS, 'WORK_WAITS'),
+  'log-halted': alerted(NO_BLOCKS, 'WORK_WAITS'),
+  'log-copy-stale': alerted(),
+  'log-witness-away': alerted(),
+  'log-witness-refuses': alerted(),
+  'redis-memory-low': alerted(),
+  'request-filters-large': alerted(),
+  'clock-offset': alerted('Spins are dealt until the clocks differ by CLOCK_SKEW_MAX_S'),
+  'queue-low': alerted('Spins are dealt until the game has no outcomes'),
+  'rtp-outside-band': alerted(),
+  'rtp-rolling-outside-band': alerted(),
+  'rtp-review-overdue': alerted(),
+  'communal-budget-low': alerted(),
+  'communal-budget-exhausted': alerted('Spins are dealt without bonus events'),
+  'settlement-overdue': alerted(),
+  'settlement-faults': alerted(),
+  'webhooks-late': alerted(),
   'check-failed': waits('Not known', 'Read the log, and report the error as a defect'),
 } satisfies Record<string, Kind>;
 

@@ -41,7 +41,7 @@ export interface ReadinessParts {
    * Result of the program check. `problem` is set if the program's files differ from the build and the
    * process may therefore not deal.
    */
-  readonly program: { readonly problem: string | undefined };
+  readonly program: { readonly problem: string | undefined; readonly verified: number };
 }
 
 /**
@@ -235,10 +235,14 @@ export function knownFindings(
       : []),
     ...(program.problem !== undefined
       ? [{ name: 'program-changed', message: program.problem } as const]
-      : []),
+      : program.verified === 0
+        ? [{ name: 'program-changed', message: PROGRAM_DIFFERS, effect: 'ATTENTION' } as const]
+        : []),
     ...(redis.length > 0 ? [{ name: 'redis-volatile', message: ofRedis } as const] : []),
     ...(postgres.length > 0 ? [{ name: 'postgres-volatile', message: ofPostgres } as const] : []),
   ];
 }
+
+const PROGRAM_DIFFERS = 'Files of the program differ from its build';
 
 const READY_WITHIN_MS = 2000;

@@ -7,11 +7,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { BOUNDED, problemsIn } from '../../src/app/metrics/gaugeProblems.js';
 import { basicStrategyReturn } from '../../src/domain/games/basicStrategy.js';
 import { DEFAULT_RULES, rulesHash } from '../../src/domain/games/blackjackRules.js';
 import { outcomeStatistics } from '../../src/domain/presentation.js';
 import { signerOf, vkeyOf } from '../../src/domain/publicLog/notes.js';
 import { rtpSurprise } from '../../src/domain/rtp.js';
+import { PROBLEM_NAMES, type ProblemName } from '../../src/engine/problems.js';
 import { CASES, expressionsOf, RULES, readMonitoring } from '../monitoring/files.js';
 import { findPrometheus, promtool } from '../monitoring/prometheus.js';
 import { check, type Exposed, ExpressionError, readExposition } from '../monitoring/promql.js';
@@ -266,6 +268,91 @@ test('every alert has a severity, a summary and a runbook section, and the runbo
     const base = '{{ or $externalLabels.runbook "docs/runbook.md" }}';
     expect(annotations?.runbook_url).toBe(`${base}#${alert.toLowerCase()}`);
   }
+});
+
+/** Alerts whose problem has another name than the alert. */
+const OTHER_NAMES: Record<string, ProblemName> = { SpindleRecoveryTakesLong: 'cell-rebuilding' };
+/** Alerts that only Prometheus can know, because they compare counters over time or miss a whole process. */
+const OF_HISTORY = [
+  'SpindleErrorBudgetBurnsFast',
+  'SpindleErrorBudgetBurnsSlowly',
+  'SpindleLatencyBudgetBurnsFast',
+  'SpindleLatencyBudgetBurnsSlowly',
+  'SpindleTargetDown',
+  'SpindleEventLoopSaturated',
+  'SpindleRedisLostData',
+  'SpindleSpinsLost',
+  'SpindleDiskFull',
+  'SpindleOutsideCopyVanished',
+  'SpindleCommunalEventsSkipped',
+  'SpindleApiVersionStillUsed',
+  'SpindleWebhooksFailing',
+  'SpindleWebhooksGivenUp',
+];
+const problemOf = (alert: string): string =>
+  OTHER_NAMES[alert] ??
+  alert
+    .slice('Spindle'.length)
+    .replace(/(?!^)[A-Z]/g, (letter) => `-${letter}`)
+    .toLowerCase();
+
+test('/statusz knows a problem for every alert that does not need history', () => {
+  for (const { alert = '', expr } of alerts) {
+    if (OF_HISTORY.includes(alert)) {
+      expect(PROBLEM_NAMES, alert).not.toContain(problemOf(alert));
+      expect(expr, alert).toMatch(/rate|increase|predict_linear|absent/);
+    } else expect(PROBLEM_NAMES, alert).toContain(problemOf(alert));
+  }
+});
+
+test('/statusz compares each gauge with the bound of its alert', () => {
+  for (const { name, metric, per, above, below } of BOUNDED) {
+    const { expr } = alerts.find(({ alert = '' }) => problemOf(alert) === name)!;
+    // Recorded ratios stand for the gauges that they divide.
+    const recorded = rules.filter(({ record }) => record !== undefined && expr.includes(record));
+    const text = [expr, ...recorded.map((rule) => rule.expr)].join(' ');
+    for (const each of [metric, per]) expect(text, name).toContain(each ?? '');
+    const bound = Math.abs(above ?? below!);
+    // A ratio below 1 is written as a comparison of both gauges.
+    if (per === undefined || bound !== 1) expect(expr, name).toMatch(new RegExp(`\\b${bound}\\b`));
+  }
+});
+
+test.each(BOUNDED)('$name is a problem beyond its bound, and none at it', (bounded) => {
+  const { name, metric, per, above, below, by = 'of' } = bounded;
+  const found = (value: number): string[] => {
+    const samples = [
+      { name: metric, values: [{ labels: { [by]: '7' }, value: 10 * value }] },
+      { name: per ?? 'other', values: [{ labels: { [by]: '7' }, value: 10 }] },
+    ].map((each) => ({ ...each, help: '', type: 'gauge' as const, aggregator: 'sum' as const }));
+    if (per === undefined) samples[0]!.values[0]!.value = value;
+    return problemsIn(samples).map((each) => each.name);
+  };
+  const bound = above ?? below!;
+  expect(found(bound)).not.toContain(name);
+  expect(found(bound + (above === undefined ? -0.25 : 0.25))).toContain(name);
+});
+
+test('/statusz of the worker names an alert that fires, and stays 200 if spins are not affected', async () => {
+  const sql = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
+  await sql`
+    INSERT INTO rtp_reviews (game_id, span, opened_at, opened_day)
+    VALUES (${gameId}, 'LIFETIME', now() - interval '8 days', current_date - 8)`;
+  await sql.end();
+  await until(
+    async () => value(await scrape(service), 'spindle_rtp_review_oldest_seconds') > 604_800,
+    'it fires',
+  );
+  await until(
+    async () => (await service.request('GET', '/statusz')).text.includes('rtp-review-overdue'),
+    'it is named',
+  );
+  const { status, body } = await service.request<{ problems: object[] }>('GET', '/statusz');
+  expect(status).toBe(200);
+  expect(body.problems).toContainEqual(
+    expect.objectContaining({ name: 'rtp-review-overdue', effect: 'ATTENTION' }),
+  );
+  expect(await scrape(service)).toContain('spindle_problem{problem="rtp-review-overdue"} 1\n');
 });
 
 test('every alert has a test case in which it fires and then clears', () => {

@@ -55,7 +55,7 @@ export interface RoleParts {
   /** Writes system events to the audit log. */
   readonly notes: EventNotes;
   /** State of the program's own files, from the newest checks. */
-  readonly program: Pick<ProgramChecker, 'identity' | 'problem'>;
+  readonly program: Pick<ProgramChecker, 'identity' | 'problem' | 'verified'>;
   /** What is wrong in this process. Each part adds what it finds. */
   readonly problems: Problems;
   readonly operatorKey: string;

@@ -130,10 +130,16 @@ export class Games {
     this.#sql = sql;
   }
 
-  /** Returns the games whose reserve of blocks has fallen below its minimum, the longest low first. */
+  /**
+   * Returns the games whose reserve of blocks is below its minimum, and games without a reserve a minute after
+   * their registration. Raffles have no reserve.
+   */
   async belowReserve(): Promise<number[]> {
     const rows = await this.#sql<{ game_id: number }[]>`
-      SELECT game_id FROM block_reserves WHERE is_low ORDER BY since, game_id LIMIT ${LOW_GAMES_MAX}`;
+      SELECT game_id FROM games g LEFT JOIN block_reserves r USING (game_id)
+      WHERE r.is_low OR r.game_id IS NULL AND g.game_type <> 'raffle' AND g.status = 'ACTIVE'
+        AND g.created_at < now() - interval '1 minute'
+      ORDER BY r.since NULLS FIRST, game_id LIMIT ${LOW_GAMES_MAX}`;
     return rows.map((row) => row.game_id);
   }
 
