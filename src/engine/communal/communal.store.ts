@@ -137,7 +137,7 @@ export class Communal {
     this.#notices = new SharedLookUps((ids) => noticesOfSpins(sql, ids));
   }
 
-  /** Records the next version of a game's rules. The number of a version that was withdrawn is not used again. */
+  /** Records the next version of a game's rules. The number of a withdrawn version is not used again. */
   recordRules(
     actor: string,
     gameId: number,
