@@ -285,10 +285,12 @@ const VoidRaffle = ({ game, onChanged }: Changing) => (
     }}
     act={async ({ reason }) => {
       const params = { path: { id: game.gameConfigId } };
-      const { refunded, tickets } = await bodyOf(
+      const { refunded, tickets, isInForce } = await bodyOf(
         api.POST('/raffles/{id}/void', { params, body: { reason: reason! } }),
       );
       onChanged();
+      if (!isInForce)
+        return 'The void is recorded, but Redis has not confirmed the end of the sale. A worker ends it as soon as Redis accepts it.';
       return `The raffle is voided; ${count(refunded)} of ${count(tickets)} tickets are refunded so far.`;
     }}
   />

@@ -46,6 +46,10 @@ export const RaffleVoidResponse = Type.Object({
   isDone: Type.Boolean({
     description: 'True if no ticket is in progress and every ticket was refunded or failed',
   }),
+  isInForce: Type.Boolean({
+    description:
+      'True if Redis sells no more tickets. False in a response with status 202: the void is on record, and a worker ends the sale.',
+  }),
 });
 
 export const PoolResponse = Type.Object({
@@ -90,6 +94,8 @@ export const voidRaffle = endpoint(
     scope: 'operator',
     body: VoidBody,
     status: 200,
+    mayBePending:
+      'The void is on record, and Redis has not confirmed the end of the sale. A worker ends it within seconds of Redis accepting it. Until then a front end that does not know of the void yet may sell tickets, which are refunded like the others.',
     response: RaffleVoidResponse,
     hasSums: true,
     errors: [ERRORS.gameNotFound, ERRORS.gameTypeUnsupported, ERRORS.raffleClosed],
@@ -97,7 +103,7 @@ export const voidRaffle = endpoint(
   },
   {
     description:
-      'Voids a raffle that is not sold out, such as a raffle that is suspended as `RESTORED`. From then on no ticket is sold, and the status is permanently `CLOSED` with `statusReason` `VOIDED`. Once all tickets in progress are committed, the service refunds the price of each committed ticket exactly once, as an adjustment. Prizes that were paid stay paid. The refunds continue in the background. Repeat the call to see their progress; the first reason is kept.',
+      'Voids a raffle that is not sold out, such as a raffle that is suspended as `RESTORED`. A response with status 200 follows the end of the sale in Redis, so no ticket that is requested after it is sold. After the status 202 repeat the call until it returns 200. The status is permanently `CLOSED` with `statusReason` `VOIDED`. Once all tickets in progress are committed, the service refunds the price of each committed ticket exactly once, as an adjustment. A ticket that was sold before the end of the sale keeps its prize. The refunds continue in the background. Repeat the call to see their progress; the first reason is kept.',
     request: { reason: 'Tickets were shown that a restore of the database has lost' },
     response: {
       gameConfigId: 4,
@@ -108,6 +114,18 @@ export const voidRaffle = endpoint(
       failed: 0,
       refundedUsd: 5,
       isDone: true,
+      isInForce: true,
+    },
+    pending: {
+      gameConfigId: 4,
+      status: 'CLOSED',
+      statusReason: 'VOIDED',
+      tickets: 5,
+      refunded: 0,
+      failed: 0,
+      refundedUsd: 0,
+      isDone: false,
+      isInForce: false,
     },
   },
 );

@@ -12,7 +12,7 @@ import type { GameRow } from '../../engine/catalog/games.store.js';
 import { Semaphore } from '../../platform/semaphore.js';
 import { gameOf } from '../games/routes.js';
 import { activePartnerOf, pathId } from '../server/found.js';
-import { learn, type Route, route } from '../server/route.js';
+import { learn, Pending, type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
 import * as contract from './contract.js';
 
@@ -111,9 +111,9 @@ const voidRoutes = (services: Services): Route[] => [
     if (voided === 'unknown') throw new ApiError(ERRORS.gameNotFound);
     if (voided === 'no-raffle') throw new ApiError(ERRORS.gameTypeUnsupported);
     if (voided === 'closed') throw new ApiError(ERRORS.raffleClosed);
-    await learn(services.catalog);
+    const [isInForce] = await Promise.all([services.cells.endSale(voided.gameId), learn(services.catalog)]);
     const { tickets, refunded, failed, refundedMicros, isDone } = voided;
-    return {
+    const shown = {
       gameConfigId: voided.gameId,
       status: 'CLOSED',
       statusReason: 'VOIDED',
@@ -122,6 +122,8 @@ const voidRoutes = (services: Services): Route[] => [
       failed,
       refundedUsd: jsonUsd(refundedMicros),
       isDone,
+      isInForce,
     };
+    return isInForce ? shown : new Pending(shown);
   }),
 ];

@@ -20,6 +20,7 @@ import { rotate } from '../../engine/cells/rotate.js';
 import { type CallObserver, type ReplicatedScripts, SpinPath } from '../../engine/cells/spinPath.js';
 import { SpinRules } from '../../engine/cells/spinRules.js';
 import { PotKeeper } from '../../engine/communal/potKeeper.js';
+import { endSale } from '../../engine/raffles/endSale.js';
 import { ClockError, LacksError } from '../../engine/redis/scriptErrors.js';
 import { FilterMemoryError, filterMegabytesByDefault } from '../../engine/requestIds/filterMemory.js';
 import { RequestIds } from '../../engine/requestIds/requestIds.js';
@@ -38,7 +39,10 @@ export interface Dealing {
   readonly spinPath: SpinPath;
   readonly rules: SpinRules;
   /** Operations of cells that requests of operators and testers execute. */
-  readonly operating: Pick<CellServices, 'adjuster' | 'playerBlocking' | 'pots' | 'forceOutcome' | 'rotate'>;
+  readonly operating: Pick<
+    CellServices,
+    'adjuster' | 'playerBlocking' | 'pots' | 'forceOutcome' | 'rotate' | 'endSale'
+  >;
   readonly confirmations: Confirmations;
   readonly requestIds: RequestIds;
   readonly moved: MovedPartners;
@@ -271,6 +275,7 @@ function openOperating(
       onError: onError('no response from a store to a change of a communal progressive'),
     }),
     forceOutcome: (wanted) => forceOutcome(cells, wanted),
+    endSale: (gameId) => endSale(cells, store.raffles, gameId, config.SPIN_DEADLINE_MS),
     rotate: (wanted) => rotate(cells, store.rotations, wanted, config.SPIN_DEADLINE_MS),
   };
 }

@@ -11,7 +11,7 @@ import { arrayOf, safe } from '../../postgres/statements.js';
 import { openColumn } from '../blocks/blockSeals.store.js';
 import { noteGameStatus } from '../catalog/dealingSwitches.store.js';
 import { findGame, type GameRow } from '../catalog/games.store.js';
-import { assertOwner, type CellLease, FencedError, livesIn } from '../cells/cells.store.js';
+import { assertOwner, type CellLease, FencedError, livesIn, NEWEST_MOVE } from '../cells/cells.store.js';
 
 /** Opens a raffle, once its pool is sealed, stored and loaded. A second call changes nothing. */
 export async function openRaffle(sql: Sql, gameId: number): Promise<void> {
@@ -97,6 +97,18 @@ export interface VoidProgress {
   readonly isDone: boolean;
 }
 
+/** The cell in which the sale of a voided raffle must end. */
+export interface SalePlace {
+  readonly gameId: number;
+  readonly partnerId: number;
+  readonly poolSize: number;
+  readonly cell: number;
+  /** Number of the partner's newest move. */
+  readonly newestMove: number;
+  /** The cell's epoch. */
+  readonly epoch: string;
+}
+
 export class Raffles {
   readonly #sql: Sql;
 
@@ -148,6 +160,30 @@ export class Raffles {
   }
 
   /**
+   * Returns where the sale of a voided raffle must end; `closed` once its cell is known to sell no more
+   * tickets.
+   */
+  async salePlace(gameId: number): Promise<SalePlace | 'closed' | undefined> {
+    const [row] = await this.#sql<
+      {
+        partner_id: number;
+        pool_size: number;
+        is_closed: boolean;
+        cell: number;
+        newest_move: number;
+        token: string;
+      }[]
+    >`
+      SELECT partner_id, pool_size, tickets_to IS NOT NULL AS is_closed, cell, ${NEWEST_MOVE},
+        (SELECT dataset_id FROM installation) || ':' || epoch AS token
+      FROM raffles JOIN games USING (game_id) JOIN partners USING (partner_id) JOIN cells USING (cell)
+      WHERE game_id = ${gameId} AND voided_at IS NOT NULL`;
+    if (row === undefined || row.is_closed) return row && 'closed';
+    const { partner_id: partnerId, pool_size: poolSize, cell, newest_move: newestMove, token: epoch } = row;
+    return { gameId, partnerId, poolSize, cell, newestMove, epoch };
+  }
+
+  /**
    * Voids a raffle. If the raffle is already voided, the reason of the first call is kept.
    * @returns `unknown` if there is no such game; `no-raffle` if the game is not a raffle; `closed` if all its
    * tickets were sold
@@ -182,6 +218,14 @@ export class Raffles {
       return (await voidProgress(tx, gameId))!;
     });
   }
+}
+
+/** Returns the raffles of a partner that are voided. */
+export async function voidedRaffles(sql: Sql | Transaction, partnerId: number): Promise<ReadonlySet<number>> {
+  const rows = await sql<{ game_id: number }[]>`
+    SELECT game_id FROM raffles JOIN games USING (game_id)
+    WHERE partner_id = ${partnerId} AND voided_at IS NOT NULL`;
+  return new Set(rows.map((row) => row.game_id));
 }
 
 /**

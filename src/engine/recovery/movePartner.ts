@@ -28,6 +28,7 @@ import { type CellLease, committedIdOf, FencedError } from '../cells/cells.store
 import { playerStatuses } from '../cells/playerStatuses.store.js';
 import { adoptRules, potsOf } from '../communal/communalRecovery.store.js';
 import type { EventEmitter } from '../processEvents.js';
+import { voidedRaffles } from '../raffles/raffles.store.js';
 import { CellFiller } from '../redis/cellFiller.js';
 import type { CellOwner, CellStore, ClaimedCell } from '../redis/cellStore.js';
 import type { RedisNodes } from '../redis/nodes.js';
@@ -316,7 +317,9 @@ async function loadBlocks(
   claimed: ClaimedCell,
   partnerId: number,
 ): Promise<void> {
-  const games = await gamesOfPartner(tx, partnerId);
+  // The pool of a voided raffle is not loaded, because the new cell would sell its tickets again.
+  const voided = await voidedRaffles(tx, partnerId);
+  const games = (await gamesOfPartner(tx, partnerId)).filter((gameId) => !voided.has(gameId));
   for (let at = 0; at < games.length; at += LOADS_AT_ONCE) {
     const load = async (gameId: number): Promise<void> => {
       for (const { fromIndex, outcomes, isPublished } of await openBlocks(tx, gameId, 0)) {

@@ -31,6 +31,7 @@ interface Voided {
   failed: number;
   refundedUsd: number;
   isDone: boolean;
+  isInForce: boolean;
 }
 
 const PRICE = 0.5;
@@ -374,6 +375,56 @@ describe('the void of a raffle while its worker is down', () => {
 
   const SOME = new Set<Failpoint>(['void.adjusted', 'void.noted']);
   const steps = FAILPOINTS.filter((step) => step.startsWith('void.') && (IS_WHOLE || SOME.has(step)));
+
+  test('a void is answered after Redis has ended the sale, so a paused front end sells no ticket later', async () => {
+    const gameId = await openRaffle(50);
+    await buySome(gameId, 2);
+    const paused = await spawnService(environment(stores, { ROLES: 'http', CELLS: '2' }));
+    try {
+      await stopWorker();
+      paused.child.kill('SIGSTOP');
+      const answer = await voidIt(gameId);
+      expect(answer).toMatchObject({ status: 200, body: { isInForce: true } });
+      const { cell } = (await sql`SELECT cell FROM partners WHERE partner_id = ${partner.partnerId}`)[0]!;
+      const record = (await redis.hgetBuffer(gamesKey(Number(cell)), String(gameId)))!;
+      expect(readGame(record).nextIndex).toBe(50);
+      const late = Array.from({ length: 10 }, (_, i) =>
+        paused.client.spin(partner.key, {
+          gameId,
+          playerId: 'late',
+          wagerUsd: PRICE,
+          requestId: `late-${i}`,
+        }),
+      );
+      paused.child.kill('SIGCONT');
+      for (const { status, text } of await Promise.all(late)) expect(status, text).not.toBe(200);
+    } finally {
+      await paused.end('SIGKILL');
+    }
+    await startWorker();
+    expect(await voided(gameId)).toMatchObject({ tickets: 2, refunded: 2 });
+    await isWell();
+  });
+
+  test('a void whose end of the sale Redis does not confirm is answered 202, and a worker ends the sale', async () => {
+    const gameId = await openRaffle(50);
+    const { cell } = (await sql`SELECT cell FROM partners WHERE partner_id = ${partner.partnerId}`)[0]!;
+    await stopWorker();
+    const hasty = await startService(stores, { ROLES: 'http', CELLS: '2', SPIN_DEADLINE_MS: '1500' });
+    const key = cellKey(Number(cell));
+    const epoch = (await redis.hget(key, 'epoch'))!;
+    try {
+      await redis.hset(key, 'epoch', 'elsewhere');
+      const answer = await hasty.operator('POST', `/raffles/${gameId}/void`, { reason: REASON });
+      expect(answer).toMatchObject({ status: 202, body: { isInForce: false, isDone: false } });
+    } finally {
+      await redis.hset(key, 'epoch', epoch);
+      await hasty.stop();
+    }
+    await startWorker();
+    expect(await voided(gameId)).toMatchObject({ tickets: 0, isInForce: true });
+    await isWell();
+  });
 
   test('voids an unsealed raffle without a worker, and refunds each ticket once at whatever step workers are killed', async () => {
     const gameId = await openRaffle(30);
