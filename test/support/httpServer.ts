@@ -1,8 +1,11 @@
 /** Determines which HTTP server the tests use. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import type { HttpServerKind } from '../../src/api/server/listener.js';
+import { HEAD_BYTES_MAX, type HttpServerKind } from '../../src/api/server/listener.js';
 import { ROOT } from './root.js';
+
+// As the service does before it loads uWebSockets.js for the first time.
+process.env.UWS_HTTP_MAX_HEADERS_SIZE = String(HEAD_BYTES_MAX);
 
 /**
  * The same choice as the service makes: HTTP_SERVER if set, otherwise uWebSockets.js if its binding loads.

@@ -5,7 +5,13 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { HEALTHY, type Health, type Service } from '../../platform/runtime/service.js';
 import type { Connections } from './connections.js';
-import type { HttpListener, HttpServerKind, ListenerOptions, ServerRoute } from './listener.js';
+import {
+  HEAD_BYTES_MAX,
+  type HttpListener,
+  type HttpServerKind,
+  type ListenerOptions,
+  type ServerRoute,
+} from './listener.js';
 
 const DRAIN_POLL_MS = 20;
 
@@ -95,6 +101,8 @@ async function makeListener(
 ): Promise<HttpListener> {
   if (options.kind !== 'node') {
     try {
+      // uWebSockets.js reads its limit, 4 KB by default, once when it is loaded.
+      process.env.UWS_HTTP_MAX_HEADERS_SIZE = String(HEAD_BYTES_MAX);
       const { UwsListener } = await import('./uwsListener.js');
       return new UwsListener(routes, options);
     } catch (error) {

@@ -67,6 +67,9 @@ export interface HttpListener {
  */
 export const DRAIN_BYTES_MAX = 1_048_576;
 
+/** Maximum bytes of a request's head: its request line and headers. A larger one gets 431. */
+export const HEAD_BYTES_MAX = 8192;
+
 /** The only Transfer-Encoding that the server accepts. */
 export const ACCEPTED_ENCODING = 'chunked';
 

@@ -16,6 +16,7 @@ const ALL_WAITING_BYTES_MAX = 67_108_864;
 const SMALL_BYTES = 8192;
 /** Assumed size of an answer's head, which is not measured. */
 const HEAD_BYTES = 512;
+const JSON_TYPE = 'application/json';
 /** Time without progress after which a connection with waiting answers is closed, in ms. */
 const STALLED_MS = 10_000;
 /** Time that a refused client gets to read the refusal before the connection is closed, in ms. */
@@ -53,7 +54,7 @@ export class NodeConnection {
   /** Requests that are not answered completely. */
   readonly #requests = new Set<IncomingMessage>();
   #waitingBytes = 0;
-  #refusal: number | undefined;
+  #refusal: { readonly status: number; readonly body: string } | undefined;
   /** True if the refusal is the answer to a request, so that it must not be sent again. */
   #isRefusalSent = false;
 
@@ -82,10 +83,11 @@ export class NodeConnection {
   /**
    * Stops reading from the connection, answers the requests that arrived before, then sends this status and
    * closes the connection.
+   * @param body JSON text; empty: no body
    */
-  refuse(status: number): void {
+  refuse(status: number, body = ''): void {
     if (this.#refusal !== undefined) return;
-    this.#refusal = status;
+    this.#refusal = { status, body };
     this.#endRefused();
   }
 
@@ -93,10 +95,13 @@ export class NodeConnection {
    * Refuses a complete request after the earlier requests are answered. No request after the refused one is
    * answered.
    */
-  refuseRequest(response: ServerResponse, status: number): void {
-    this.#refusal = status;
+  refuseRequest(response: ServerResponse, status: number, body = ''): void {
+    this.#refusal = { status, body };
     this.#isRefusalSent = true;
-    response.writeHead(status, { Connection: 'close', 'Content-Length': 0 }).end();
+    const type = body === '' ? {} : { 'Content-Type': JSON_TYPE };
+    response
+      .writeHead(status, { Connection: 'close', ...type, 'Content-Length': Buffer.byteLength(body) })
+      .end(body);
     this.written();
   }
 
@@ -112,9 +117,10 @@ export class NodeConnection {
       [...this.#requests].some((request) => request.complete)
     )
       return;
-    const status = this.#refusal;
+    const { status, body } = this.#refusal;
+    const type = body === '' ? '' : `Content-Type: ${JSON_TYPE}\r\n`;
     this.#socket.end(
-      `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`,
+      `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\n${type}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
     );
     setTimeout(() => this.#socket.destroy(), REFUSED_MS).unref();
   }

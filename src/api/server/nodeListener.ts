@@ -4,6 +4,7 @@
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
+import { ERRORS } from '../../domain/errors.js';
 import type { Connections } from './connections.js';
 import { newRequestId } from './correlationIds.js';
 import { Exchange } from './exchange.js';
@@ -12,6 +13,7 @@ import {
   ACCEPTED_ENCODING,
   beginHandling,
   EMPTY_BODY,
+  HEAD_BYTES_MAX,
   type HttpListener,
   isBearer,
   isContinue,
@@ -23,16 +25,25 @@ import {
 import { NodeConnection, WaitingBytes } from './nodeConnection.js';
 import { NodeResponse } from './nodeResponse.js';
 import { takeProxyHeader } from './proxyHeader.js';
+import { errorText } from './reply.js';
 import { Router } from './router.js';
 
-/** Maximum size of a request head in bytes. A larger head is answered with 431. */
-const HEAD_BYTES_MAX = 16_384;
 /** Time limits for the head of a request, and for the whole request, in ms. */
 const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 15_000;
 const CONNECTIONS_CHECKED_EVERY_MS = 2000;
 /** Maximum number of headers of a request, as in uWebSockets.js. */
 const HEADERS_MAX = 100;
+
+/** Answer to a head that is too large. uWebSockets.js answers such a head with a page of its own. */
+const HEAD_TOO_LARGE = errorText(ERRORS.validationFailed, {
+  details: [
+    {
+      path: '',
+      message: `The request line and the headers must have at most ${HEAD_BYTES_MAX} bytes and ${HEADERS_MAX} headers`,
+    },
+  ],
+});
 
 export class NodeListener implements HttpListener {
   readonly kind = 'node';
@@ -134,7 +145,7 @@ export class NodeListener implements HttpListener {
   #refuse({ code }: NodeJS.ErrnoException, socket: Socket): void {
     const connection = this.#bySocket.get(socket);
     if (connection === undefined || code === 'ECONNRESET' || !socket.writable) socket.destroy();
-    else if (code === 'HPE_HEADER_OVERFLOW') connection.refuse(431);
+    else if (code === 'HPE_HEADER_OVERFLOW') connection.refuse(431, HEAD_TOO_LARGE);
     else connection.refuse(code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400);
   }
 
@@ -144,7 +155,7 @@ export class NodeListener implements HttpListener {
     const connection = this.#bySocket.get(request.socket)!;
     if (!connection.begin(request, response)) return;
     if (request.rawHeaders.length > 2 * HEADERS_MAX) {
-      connection.refuseRequest(response, 431);
+      connection.refuseRequest(response, 431, HEAD_TOO_LARGE);
       return;
     }
     const fields = fieldsOf(request);

@@ -41,6 +41,26 @@ const STATUS_TEXT: Readonly<Record<number, string>> = {
   503: '503 Service Unavailable',
 };
 
+/** Renders the body of an error (docs/contract.md §14). */
+export const errorText = (
+  entry: ErrorEntry,
+  about: {
+    readonly message?: string | undefined;
+    readonly retryAfter?: number | undefined;
+    readonly details?: readonly Fault[] | undefined;
+  },
+): string =>
+  JSON.stringify({
+    status: 'error',
+    errorCode: entry.code,
+    message: about.message ?? entry.message,
+    docUrl: docUrlOf(entry),
+    retryAfter: about.retryAfter,
+    ...(about.details === undefined || about.details.length === 0
+      ? {}
+      : { details: about.details.slice(0, FAULTS_MAX) }),
+  });
+
 export class Replies {
   readonly #observe: ReplyObserver;
   #closing = false;
@@ -152,16 +172,7 @@ export class Replies {
     let retryAfter = options.retryAfterSeconds;
     if (status === 429 && window !== undefined) retryAfter ??= windowSecondsLeft(window.nowMs);
     else if (status === 503 || entry === ERRORS.spinInProgress) retryAfter ??= RETRY_AFTER_SECONDS;
-    const body = JSON.stringify({
-      status: 'error',
-      errorCode: entry.code,
-      message: options.message ?? entry.message,
-      docUrl: docUrlOf(entry),
-      ...(status === 429 ? { retryAfter } : {}),
-      ...(options.details === undefined || options.details.length === 0
-        ? {}
-        : { details: options.details.slice(0, FAULTS_MAX) }),
-    });
+    const body = errorText(entry, { ...options, ...(status === 429 ? { retryAfter } : {}) });
     const retry = retryAfter === undefined ? [] : [`Retry-After: ${retryAfter}`];
     const headers = [...retry, ...(options.headers === undefined ? [] : [options.headers])].join('\r\n');
     this.json(exchange, status, body, window, headers, entry.code);

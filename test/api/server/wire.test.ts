@@ -410,6 +410,17 @@ describe('malformed request heads', () => {
     await served();
   });
 
+  test('serves a head of 7 KB, and answers one of 9 KB with 431', async () => {
+    const headOf = (bytes: number) =>
+      `GET /healthz HTTP/1.1\r\nHost: x\r\nX-Big: ${'a'.repeat(bytes)}\r\n\r\n`;
+    expect((await (await open()).ask(headOf(7000))).status).toBe(200);
+    const refused = await (await open()).ask(headOf(9000));
+    expect(refused.status).toBe(431);
+    // uWebSockets.js answers before the service sees the request, with an HTML page.
+    if (HTTP_SERVER === 'node')
+      expect(JSON.parse(refused.text)).toMatchObject({ errorCode: 'KS-4101', details: { length: 1 } });
+  });
+
   test('closes the connection of a request without any header', async () => {
     const wire = await open();
     await wire.send('GET /healthz HTTP/1.1\r\n\r\n');
