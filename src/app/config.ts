@@ -52,11 +52,31 @@ export interface Config
   readonly verifyDir: string;
 }
 
+const TEXTS = Object.entries(Environment.properties)
+  .filter(([, property]) => (property as { type?: string }).type === 'string')
+  .map(([name]) => name);
+
+/**
+ * Refuses texts that begin or end with whitespace. They come from files with a line break at the end, and a
+ * key or an address with a line break never works.
+ * @throws Error with one line that names each such setting, without its value
+ */
+function checkEnds(environment: NodeJS.ProcessEnv): void {
+  const wrong = TEXTS.flatMap((name) => {
+    const value = environment[name] ?? '';
+    if (value.trim() === value) return [];
+    const what = /^[\r\n]|[\r\n]$/.test(value) ? 'a line break' : 'a space';
+    return [`${name} begins or ends with ${what}. Remove the whitespace around its value`];
+  });
+  if (wrong.length > 0) throw new Error(wrong.join('; '));
+}
+
 /**
  * Validates the settings.
  * @throws Error with one line that names each invalid setting and its allowed values
  */
 function readVariables(environment: NodeJS.ProcessEnv): Variables {
+  checkEnds(environment);
   try {
     return envSchema<Variables>({ schema: AllSettings, data: environment, env: false, dotenv: false });
   } catch (error) {

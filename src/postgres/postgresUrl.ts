@@ -10,27 +10,39 @@ export class PostgresHosts {
   /** Options of the first host. */
   readonly options: ClientConfig;
   readonly count: number;
-  readonly #places: readonly Pick<ClientConfig, 'host' | 'port'>[];
+  readonly #urls: readonly string[];
+  readonly #all: ClientConfig[];
   #turn = 0;
 
   /** @throws Error with a one-line message without secrets if the URL can't be used */
   constructor(url: string) {
-    const all = seedsOf(url).map(optionsOf);
-    this.options = all[0]!;
-    this.count = all.length;
-    this.#places = all.map(({ host, port }) => ({
-      ...(host === undefined ? {} : { host }),
-      ...(port === undefined ? {} : { port }),
-    }));
+    this.#urls = seedsOf(url);
+    this.#all = this.#urls.map(optionsOf);
+    this.options = this.#all[0]!;
+    this.count = this.#urls.length;
   }
 
   get turn(): number {
     return this.#turn;
   }
 
-  /** The host to connect to. */
-  get place(): Pick<ClientConfig, 'host' | 'port'> {
-    return this.#places[this.#turn % this.count]!;
+  /**
+   * The host to connect to, with the present content of the files of certificates, which may be renewed while
+   * the process runs. If a file can't be read, its earlier content is used.
+   */
+  get place(): Pick<ClientConfig, 'host' | 'port' | 'ssl'> {
+    const at = this.#turn % this.count;
+    try {
+      this.#all[at] = optionsOf(this.#urls[at]!);
+    } catch {
+      // The file may be about to be replaced.
+    }
+    const { host, port, ssl } = this.#all[at]!;
+    return {
+      ...(host === undefined ? {} : { host }),
+      ...(port === undefined ? {} : { port }),
+      ...(ssl === undefined ? {} : { ssl }),
+    };
   }
 
   /** Passes the turn to the next host, unless that has happened since. */

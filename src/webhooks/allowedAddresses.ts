@@ -22,17 +22,20 @@ const LOOPBACK = ['127.0.0.1', '::1'];
 /**
  * Returns a resolver that queries the name servers directly. The system's own look-up would read /etc/hosts,
  * whose names are not public, and would block one of the few threads of the process while a name server is
- * silent.
+ * silent. Each look-up reads the system's list of name servers, which may change while the process runs.
+ * @param open opens a resolver that asks the present name servers
  */
-export function nameServers(): Resolve {
-  const resolver = new Resolver({ timeout: RESOLVE_TRY_MS, tries: RESOLVE_TRIES });
+export function nameServers(open = openResolver): Resolve {
   return async (name) => {
+    const resolver = open();
     const answers = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)]);
     const addresses = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
     if (addresses.length > 0) return addresses;
     throw answers.find((answer) => answer.status === 'rejected')?.reason ?? new Error('no addresses');
   };
 }
+
+const openResolver = (): Resolver => new Resolver({ timeout: RESOLVE_TRY_MS, tries: RESOLVE_TRIES });
 
 /** Thrown if a webhook must not be sent to an address. */
 export class DisallowedError extends Error {}

@@ -1,7 +1,10 @@
-/** Tests settings whose range is narrower with an external database than with an embedded one. */
+/**
+ * Tests settings whose range is narrower with an external database than with an embedded one, and settings
+ * with whitespace around their values.
+ */
 import { describe, expect, test } from 'vitest';
 import { readConfig } from '../../src/app/config.js';
-import { PRODUCTION_RANGES } from '../../src/app/settings.js';
+import { Environment, PRODUCTION_RANGES } from '../../src/app/settings.js';
 
 const DATABASE_URL = 'postgres://spindle@127.0.0.1/spindle';
 
@@ -30,4 +33,37 @@ describe.each(Object.entries(PRODUCTION_RANGES))('the range of %s', (name, { min
     expect(readConfig(given)).toMatchObject({ [name]: 12 });
     expect(readConfig({ ...given, DATABASE_URL, TEST_CONSTANTS: '{}' })).toMatchObject({ [name]: 12 });
   });
+});
+
+const SECRETS_AND_URLS: readonly [string, string][] = [
+  ['OPERATOR_API_KEY', 'an-operator-key-of-some-length'],
+  ['METRICS_TOKEN', 'a-token-for-the-metrics'],
+  ['SEEDS_KEY', `${'A'.repeat(43)}=`],
+  ['WEBHOOK_SECRETS_KEY', `${'A'.repeat(43)}=`],
+  ['LOG_KEY', 'PRIVATE+KEY+name+id+key'],
+  ['REDIS_URL', 'redis://127.0.0.1:6379'],
+  ['DATABASE_URL', DATABASE_URL],
+  ['DATABASE_DIRECT_URL', DATABASE_URL],
+  ['SMTP_URL', 'smtp://127.0.0.1'],
+  ['SPINDLE_URL', 'http://127.0.0.1:8080'],
+];
+
+test.each(SECRETS_AND_URLS)(
+  'a start refuses whitespace around %s by name, without its value',
+  (name, value) => {
+    expect(readConfig({ [name]: value })).toMatchObject({ [name]: value });
+    for (const [given, what] of [
+      [`${value}\n`, 'a line break'],
+      [`${value}\r\n`, 'a line break'],
+      [` ${value}`, 'a space'],
+    ] as const)
+      expect(() => readConfig({ [name]: given })).toThrow(
+        `${name} begins or ends with ${what}. Remove the whitespace around its value`,
+      );
+  },
+);
+
+test('the secrets and URLs of this test are all that there are', () => {
+  const names = Object.keys(Environment.properties).filter((name) => /_(KEY|TOKEN|URL)$/.test(name));
+  expect(names.sort()).toEqual(SECRETS_AND_URLS.map(([name]) => name).sort());
 });

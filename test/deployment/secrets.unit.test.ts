@@ -1,7 +1,9 @@
 /** Tests how the log hides secrets that are passed to it by mistake, and which messages it may contain. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
+import type { Exchange } from '../../src/api/server/exchange.js';
+import { RequestLog } from '../../src/api/server/requestLog.js';
 import { openLogger } from '../../src/app/logger.js';
 import { spellings, withoutSecrets } from '../../src/platform/secretsInLogs.js';
 import { ROOT } from '../support/root.js';
@@ -87,6 +89,57 @@ describe('secrets passed to the log by mistake', () => {
     expect(of('flush failed, will retry').at(-1)).toMatchObject({ cell: 255, unsaid: 250 });
     log.warn({ cell: 1, err: new Error('x') }, 'flush failed, will retry');
     expect(of('flush failed, will retry').at(-1)!.unsaid).toBeUndefined();
+  });
+
+  test('each answer with 500 has a line with its request id, however many there are in a second', async () => {
+    const { written, destination } = memory();
+    const log = openLogger({ level: 'info', secrets: [] }, destination);
+    const requestLog = new RequestLog(log, { request: () => {}, faults: { inc: () => {} } });
+    const ids = Array.from({ length: 350 }, (_, i) => `request-${i}`);
+    for (const id of ids)
+      requestLog.answered({ id, operation: 'spin', startedMs: 0 } as Exchange, 500, 'KS-5001');
+    const known = () =>
+      new Set(
+        written
+          .join('')
+          .trim()
+          .split('\n')
+          .map((line) => JSON.parse(line) as Line & { unsaidRequestIds?: string[] })
+          .flatMap(({ requestId, unsaidRequestIds = [] }) => [requestId, ...unsaidRequestIds]),
+      );
+    await until(() => known().size === ids.length, 'the second is over');
+    expect(ids.filter((id) => !known().has(id))).toEqual([]);
+    expect(written.length).toBeLessThan(15);
+  });
+
+  test('an answer with 500 has a line even if it has no error code', () => {
+    const { written, destination } = memory();
+    const log = openLogger({ level: 'warn', secrets: [] }, destination);
+    const requestLog = new RequestLog(log, { request: () => {}, faults: { inc: () => {} } });
+    requestLog.answered({ id: 'an-id', operation: 'spin', startedMs: 0 } as Exchange, 500, undefined);
+    expect(written.join('')).toContain('an-id');
+  });
+
+  test('the log has one line without a stack for a task that fails for a minute because a store is away', () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'performance'] });
+    try {
+      const { written, destination } = memory();
+      const log = openLogger({ level: 'info', secrets: [] }, destination);
+      const away = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:5432'), { code: 'ECONNREFUSED' });
+      const fail = (): void => log.warn({ err: away, cell: 1 }, 'flush failed, will retry');
+      for (let i = 0; i < 300; i++) {
+        fail();
+        vi.advanceTimersByTime(200);
+      }
+      expect(written.map((line) => (JSON.parse(line) as Line).err)).toEqual([
+        { type: 'Error', code: 'ECONNREFUSED', message: away.message },
+      ]);
+      vi.advanceTimersByTime(60_000);
+      fail();
+      expect(written.length).toBe(2);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 });
 test('docs/operations.md lists every log message of level warn or higher, and all members of each message', () => {

@@ -280,10 +280,14 @@ export class PartnerModel {
   ): Served | undefined {
     const { request, front, sentAt, receivedAt } = exchange;
     const kind = windowKindOf(request);
+    const possible = this.settings.possible(front, sentAt).filter((each) => each.isActive);
+    // Nobody knows the window of a request that was perhaps not counted.
+    const isUncounted = ['503 KS-5002', '409 KS-4110'].includes(outcomeOf(answer));
+    if (isUncounted && !answer.headers.has('x-ratelimit-limit'))
+      return { exchange, answer, settings: possible, record: undefined };
     const window = windowOf(answer, this.clock(sentAt), this.clock(receivedAt));
     if (typeof window === 'string') fail(exchange, window);
     const limitOf = (each: Settings) => (kind === 'spin' ? each.spinRateLimit : each.apiRateLimit);
-    const possible = this.settings.possible(front, sentAt).filter((each) => each.isActive);
     const settings = possible.filter((each) => limitOf(each) === window.limit);
     if (settings.length === 0) fail(exchange, `The limit should be ${possible.map(limitOf).join(' or ')}`);
     learnt.push(() => this.settings.showed(front, sentAt, settings));

@@ -11,7 +11,7 @@ import { Admission, type FoundKey, type Judge, refusalOf } from './admission.js'
 import { AuthFailures, type CountFailure } from './authFailures.js';
 import type { Exchange } from './exchange.js';
 import { type Caller, OperatorAccess, type OperatorServices } from './operatorAccess.js';
-import type { Replies, Window } from './reply.js';
+import type { Replies } from './reply.js';
 
 /** Functions that authentication needs from other parts of the program. */
 export interface AccessServices extends OperatorServices {
@@ -51,7 +51,6 @@ const SENT_TWICE: readonly Fault[] = [{ path: '', message: 'The header X-API-Key
 export class Access {
   readonly #services: AccessServices;
   readonly #replies: Replies;
-  readonly #failureLimit: number;
   readonly #proxies: TrustedProxies;
   readonly #failures: AuthFailures;
   readonly #operators: OperatorAccess;
@@ -65,7 +64,6 @@ export class Access {
   ) {
     this.#services = services;
     this.#replies = replies;
-    this.#failureLimit = options.failureLimit;
     this.#proxies = options.proxies;
     this.#failures = new AuthFailures(services.countFailure, options.failureLimit);
     this.#judge = {
@@ -196,7 +194,7 @@ export class Access {
         // The store that counts failed authentications is unavailable. The request is still refused, because
         // the key is wrong.
         this.#services.onError(exchange, error, entry);
-        this.#replies.error(exchange, entry, this.#ownWindow(), options);
+        this.#replies.error(exchange, entry, undefined, options);
       },
     );
   }
@@ -204,19 +202,11 @@ export class Access {
   /** Handles an exception in the code that runs after authentication, which is a defect of the service. */
   #defect(exchange: Exchange, error: unknown): void {
     this.#services.onError(exchange, error, ERRORS.internal);
-    this.#replies.error(exchange, ERRORS.internal, this.#ownWindow());
+    this.#replies.error(exchange, ERRORS.internal);
   }
 
   #uncheckable(exchange: Exchange, error: unknown): void {
     this.#services.onError(exchange, error, ERRORS.authenticationFailed);
-    this.#replies.error(exchange, ERRORS.authenticationFailed, this.#ownWindow());
-  }
-
-  /**
-   * Returns a window with no requests remaining, by the clock of this process. It is used when the store is
-   * unavailable.
-   */
-  #ownWindow(): Window {
-    return { policy: 'auth', limit: this.#failureLimit, remaining: 0, nowMs: Date.now() };
+    this.#replies.error(exchange, ERRORS.authenticationFailed);
   }
 }

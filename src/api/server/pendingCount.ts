@@ -22,11 +22,12 @@ export class PendingCount implements CountCommand {
   readonly #admission: Admission;
   readonly #path: Services['spinPath'];
   readonly #replies: Replies;
-  readonly #then: ApiError | ((window: Window) => void);
+  readonly #then: ApiError | ((window: Window | undefined) => void);
 
   /**
    * @param then what follows the counting: an error with which the request is answered, or a function that
-   * gets the window. The function is called only if the key is still accepted.
+   * gets the window, or undefined if the request was not counted. The function is called only if the key is
+   * still accepted.
    */
   constructor(
     exchange: Exchange,
@@ -34,7 +35,7 @@ export class PendingCount implements CountCommand {
     path: Services['spinPath'],
     replies: Replies,
     kind: CountCommand['kind'],
-    then: ApiError | ((window: Window) => void),
+    then: ApiError | ((window: Window | undefined) => void),
   ) {
     const { partner } = admission;
     this.#exchange = exchange;
@@ -65,7 +66,7 @@ export class PendingCount implements CountCommand {
     // Counting took time. This process may even have been paused in the middle of it.
     this.#path.onceFresh(
       () => this.#admission.refuses(this.#exchange) || this.#answer(result),
-      () => this.#replies.error(this.#exchange, ERRORS.unavailable, this.#ownWindow()),
+      () => this.#replies.error(this.#exchange, ERRORS.unavailable),
     );
   }
 
@@ -73,7 +74,7 @@ export class PendingCount implements CountCommand {
     const isSpin = this.kind === KIND.countSpin;
     // While a partner moves to another cell, its requests are not counted.
     const isAway = result.kind === 'partnerAway';
-    const window = isAway ? ownWindow(this.partner, isSpin) : windowOf(this.partner, isSpin, result);
+    const window = isAway ? undefined : windowOf(this.partner, isSpin, result);
     if (result.kind === 'limited') {
       this.#replies.error(this.#exchange, isSpin ? ERRORS.spinRateExceeded : ERRORS.apiRateExceeded, window);
     } else if (typeof this.#then === 'function') {
@@ -86,11 +87,7 @@ export class PendingCount implements CountCommand {
 
   fail(_failure: CellFailure): void {
     if (this.#admission.refuses(this.#exchange)) return;
-    this.#replies.error(this.#exchange, ERRORS.unavailable, this.#ownWindow());
-  }
-
-  #ownWindow(): Window {
-    return ownWindow(this.partner, this.kind === KIND.countSpin);
+    this.#replies.error(this.#exchange, ERRORS.unavailable);
   }
 }
 
@@ -110,13 +107,4 @@ export function windowOf(partner: Partner, isSpin: boolean, result: SpinResult):
     remaining: result.remaining,
     nowMs: result.timeMs,
   };
-}
-
-/**
- * Returns the window to report while the store that counts is unavailable. Its remaining count is 0, because
- * no request is accepted at that time.
- */
-export function ownWindow(partner: Partner, isSpin: boolean): Window {
-  const limit = isSpin ? partner.spinRateLimit : partner.apiRateLimit;
-  return { policy: isSpin ? 'spin' : 'api', limit, remaining: 0, nowMs: Date.now() };
 }

@@ -16,6 +16,9 @@ interface AnswerMetrics {
   readonly faults: { inc(labels: { readonly operation: string }): void };
 }
 
+/** Operations that answer 503 with the state of the process, which is not an error. */
+const HEALTH_CHECKS = new Set(['readyz', 'statusz']);
+
 export class RequestLog {
   readonly #log: Logger;
   readonly #metrics: AnswerMetrics;
@@ -31,7 +34,7 @@ export class RequestLog {
   readonly answered = (exchange: Exchange, status: number, errorCode: string | undefined): void => {
     const seconds = (performance.now() - exchange.startedMs) / 1000;
     this.#metrics.request(exchange.operation, seconds, status, errorCode, exchange.partnerId);
-    if (status >= 500 && errorCode !== undefined) {
+    if (status >= 500 && !HEALTH_CHECKS.has(exchange.operation)) {
       this.#log.warn(fieldsOf(exchange, status, errorCode), 'request answered with an error');
     } else if (this.#isDebugging) {
       this.#log.debug(fieldsOf(exchange, status, errorCode), 'answered');

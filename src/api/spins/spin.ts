@@ -21,7 +21,7 @@ import type { Access } from '../server/access.js';
 import type { Admission } from '../server/admission.js';
 import { memberText } from '../server/body.js';
 import type { Exchange } from '../server/exchange.js';
-import { ownWindow, PendingCount, placedAs, windowOf } from '../server/pendingCount.js';
+import { PendingCount, placedAs, windowOf } from '../server/pendingCount.js';
 import { REPLAYED, type Replies, type Window } from '../server/reply.js';
 import type { Services } from '../server/services.js';
 import { REFUSALS } from './refusals.js';
@@ -276,7 +276,7 @@ class PendingSpin implements SpinCommand {
   fail({ mayHaveRun }: CellFailure): void {
     if (!mayHaveRun && this.#admission.refuses(this.#exchange)) return;
     const entry = mayHaveRun && this.requestId !== undefined ? ERRORS.spinInProgress : ERRORS.unavailable;
-    this.#replies.error(this.#exchange, entry, ownWindow(this.partner, true));
+    this.#replies.error(this.#exchange, entry);
   }
 
   #refuse(entry: ErrorEntry, window: Window): void {

@@ -27,7 +27,7 @@ const originOf = (datasetId: string): string =>
 
 const newKey = (origin: string): string => signerKeyOf(signerOf(origin, 'log', randomBytes(SEED_BYTES)));
 
-type Parts = Pick<RoleParts, 'config' | 'sql' | 'installed' | 'secretBox' | 'log'>;
+type Parts = Pick<RoleParts, 'config' | 'sql' | 'installed' | 'secretBox'>;
 
 /**
  * Parses signing keys.
@@ -50,7 +50,7 @@ function signersIn(texts: readonly string[], origin: string, from: string): Sign
  * DATA_DIR if Postgres is embedded, otherwise in Postgres.
  */
 async function signersOf(
-  { config, secretBox, log }: Parts,
+  { config, secretBox }: Parts,
   origin: string,
   state: LogState | undefined,
 ): Promise<{ signers: Signer[]; kept: string | null }> {
@@ -66,7 +66,6 @@ async function signersOf(
     throw new SetupError(
       'LOG_KEY is not set, but this database does not contain the key of the log. Set LOG_KEY to the key.',
     );
-  log.warn('the signing key of the public log is stored in Postgres because LOG_KEY is not set');
   try {
     return { signers: signersIn([secretBox.open(sealed)], origin, 'Postgres'), kept: sealed };
   } catch (error) {
@@ -79,10 +78,10 @@ async function signersOf(
 
 /**
  * Reads the log's keys, and begins the log if there is none.
- * @returns the signing keys of this process
+ * @returns the signing keys of this process, and the sealed key if Postgres has it
  * @throws SetupError if the settings do not match the log
  */
-async function openLogKeys(parts: Parts): Promise<Signer[]> {
+async function openLogKeys(parts: Parts): Promise<{ signers: Signer[]; kept: string | null }> {
   const { config, sql, installed } = parts;
   const known = await logState(sql);
   const origin = config.LOG_ORIGIN ?? known?.origin ?? originOf(installed.datasetId);
@@ -100,7 +99,7 @@ async function openLogKeys(parts: Parts): Promise<Signer[]> {
   if (known === undefined && kept !== null && state.signer !== kept) return openLogKeys(parts);
   if (!vkeys.includes(state.vkeys[0]!))
     throw new SetupError(`LOG_KEY does not contain the current key of the public log: ${state.vkeys[0]}`);
-  return signers;
+  return { signers, kept };
 }
 
 /** Maximum number of witnesses in a policy. Each witness costs one request per second. */
@@ -145,7 +144,10 @@ export async function openPublicLog(parts: RoleParts, onFailpoint: OnFailpoint):
   const { config, sql, nodes, services, events, metrics, log } = parts;
   const policy = readPolicy(config.LOG_POLICY);
   const witnesses = policy?.witnesses ?? [];
-  let signers = await openLogKeys(parts);
+  const opened = await openLogKeys(parts);
+  let { signers } = opened;
+  if (opened.kept !== null)
+    log.warn('the signing key of the public log is stored in Postgres because LOG_KEY is not set');
   await noteWitnesses(sql, witnesses.map(vkeyOf), policy?.rules.join('\n') ?? null);
   const folder = config.LOG_COPY_DIR;
   if (folder === undefined && (await hasAsynchronousStandby(sql)))
@@ -166,7 +168,7 @@ export async function openPublicLog(parts: RoleParts, onFailpoint: OnFailpoint):
     events,
     onFailpoint,
     signersOf: async () => {
-      signers = await openLogKeys(parts);
+      ({ signers } = await openLogKeys(parts));
       return signers;
     },
     onSigned: () => cosigning?.signed(),

@@ -103,6 +103,7 @@ export class RedisClient extends Redis {
     };
     this.options.retryStrategy = (attempt) =>
       this.#demotion === undefined ? OPTIONS.retryStrategy(attempt) : AGAIN_AFTER_REPLICA_MS;
+    renewCertificates(this, url);
     this.on('ready', () => this.#identify());
     this.on('close', () => {
       this.lost++;
@@ -244,5 +245,18 @@ export function openSubscriber(url: string, onError: (error: Error) => void): Re
   // the process would end.
   const client = new Redis({ ...optionsFor(url), autoResubscribe: false });
   client.on('error', (error) => onError(asClearError(error)));
+  renewCertificates(client, url);
   return client;
+}
+
+/** Reads the files of certificates again before each new connection, because they may have been renewed. */
+function renewCertificates(client: Redis, url: string): void {
+  client.on('reconnecting', () => {
+    try {
+      const { tls } = redisOptionsOf(url);
+      if (tls !== undefined) client.options.tls = tls;
+    } catch {
+      // A file that can't be read may be about to be replaced. The last content stays in use.
+    }
+  });
 }
