@@ -131,8 +131,8 @@ export class Games {
   }
 
   /**
-   * Returns the games whose reserve of blocks is below its minimum, and games without a reserve a minute after
-   * their registration. Raffles have no reserve.
+   * Returns the games whose reserve of blocks is low, and those that have had none since their
+   * registration a minute ago. Raffles have no reserve.
    */
   async belowReserve(): Promise<number[]> {
     const rows = await this.#sql<{ game_id: number }[]>`
