@@ -42,7 +42,13 @@ import { CatalogAnnouncements } from './engine/catalog/catalogAnnouncements.js';
 import { Staleness } from './engine/catalog/staleness.js';
 import { Problems } from './engine/problems.js';
 import { newEvents } from './engine/processEvents.js';
-import { knownFindings, storeFindings, UnownedCells, unservedVolatile } from './engine/readiness.js';
+import {
+  DryGames,
+  knownFindings,
+  storeFindings,
+  UnownedCells,
+  unservedVolatile,
+} from './engine/readiness.js';
 import { Scripts } from './engine/redis/scripts.js';
 import { ProcessRegistry } from './engine/upgrade/processRegistry.js';
 import { ServiceGroup } from './platform/runtime/serviceGroup.js';
@@ -133,13 +139,13 @@ async function startAll(
     new CatalogAnnouncements({ catalog, staleness, nodes, datasetId: installed.datasetId, events, onError }),
   );
   const problems = await services.add(new Problems(() => catalog.epochs.keys(), world.now));
-  const unowned = new UnownedCells();
+  const remembered = { unownedCells: new UnownedCells(), dryGames: new DryGames() };
   problems.add(() => knownFindings(parts, unservedVolatile(config, nodes, durability)));
   problems.add(() =>
     shortage.current === undefined ? [] : [{ name: 'postgres-short', ...shortage.current }],
   );
   problems.addLook(
-    () => storeFindings({ ...parts, store: operatorStore }, unowned),
+    () => storeFindings({ ...parts, store: operatorStore }, remembered),
     () => nodes.connectionsLost,
   );
   registerProblemMetrics(metrics, problems);

@@ -50,7 +50,7 @@ export interface ReadinessParts {
  */
 export async function storeFindings(
   { nodes, store, catalog, clocks, registry }: Omit<ReadinessParts, 'program'>,
-  unownedCells: UnownedCells,
+  { unownedCells, dryGames }: { readonly unownedCells: UnownedCells; readonly dryGames: DryGames },
 ): Promise<Finding[]> {
   // This build can't read what newer versions write.
   if (registry.problem !== undefined) return [];
@@ -58,9 +58,13 @@ export async function storeFindings(
   const others: Finding[] = [];
   const refusals = nodesThatRefuse(nodes);
   const recent = withTimeout(store.recoveries.recent(), READY_WITHIN_MS);
+  const rebuilt = recent.then(
+    (found) => new Set(found.filter(({ isFinished }) => isFinished).map(({ cell }) => cell)),
+    () => new Set<number>(),
+  );
   const [recoveries, dry, halts, obstacles, unowned, states, skewed] = await Promise.allSettled([
     recent,
-    recent.then((found) => withTimeout(dryGames({ nodes, store, catalog }, found), READY_WITHIN_MS)),
+    rebuilt.then((cells) => withTimeout(dryGames.look({ nodes, catalog }, cells), READY_WITHIN_MS)),
     withTimeout(store.cells.halted(), READY_WITHIN_MS),
     withTimeout(store.answered.obstacles(), READY_WITHIN_MS),
     withTimeout(store.cells.unowned(), READY_WITHIN_MS),
@@ -147,7 +151,7 @@ export async function storeFindings(
       ofCells.push({ name: 'copy-missing', subject: i, message, cells: unprepared, effect: 'SOME_REFUSED' });
   }
   if (dry.status === 'fulfilled' && dry.value.length > 0)
-    others.push({ name: 'game-dry', message: `Games ${dry.value.join(', ')} have no outcomes to deal` });
+    others.push({ name: 'game-dry', message: dryText(dry.value) });
   for (const { node, problem } of skewed.status === 'fulfilled' ? skewed.value : [])
     ofCells.push({
       name: 'clocks-differ',
@@ -158,32 +162,58 @@ export async function storeFindings(
   return [...ofCells, ...others];
 }
 
-/**
- * Returns the active games without an outcome to deal, among those that are below their reserve or in cells
- * that were rebuilt a moment ago. Sold-out raffles are not among them.
- */
-async function dryGames(
-  { nodes, store, catalog }: Pick<ReadinessParts, 'nodes' | 'store' | 'catalog'>,
-  recoveries: readonly { readonly cell: number; readonly isFinished: boolean }[],
-): Promise<number[]> {
-  const rebuilt = recoveries.filter(({ isFinished }) => isFinished);
-  const candidates = new Set([
-    ...(await store.games.belowReserve()),
-    ...rebuilt.flatMap(({ cell }) => catalog.gamesOfCell(cell).map(({ gameId }) => gameId)),
-  ]);
-  const ofCells = new Map<number, number[]>();
-  for (const gameId of candidates) {
-    const game = catalog.game(gameId);
-    const partner = game === undefined ? undefined : catalog.partner(game.partnerId);
-    if (game?.status !== 'ACTIVE' || !partner?.isActive || game.kind.gameType === 'raffle') continue;
-    ofCells.set(partner.cell, [...(ofCells.get(partner.cell) ?? []), gameId]);
+/** Maximum number of games whose queue a look reads. Later looks read those of other games. */
+const GAMES_A_LOOK = 500;
+/** Time in which a new game gets its first outcomes, in ms. */
+const FILLED_WITHIN_MS = 60_000;
+
+/** Finds the active games without an outcome to deal. Sold-out raffles are not among them. */
+export class DryGames {
+  readonly #dry = new Set<number>();
+  /** Times at which games were first seen without a queue, on the scale of performance.now(). */
+  readonly #unfilled = new Map<number, number>();
+  #next = 0;
+
+  /** @param rebuilt cells whose queues were emptied a moment ago */
+  async look(
+    { nodes, catalog }: Pick<ReadinessParts, 'nodes' | 'catalog'>,
+    rebuilt: ReadonlySet<number>,
+  ): Promise<number[]> {
+    const all = catalog.knownGames;
+    if (this.#next >= all.length) this.#next = 0;
+    const first = rebuilt.size === 0 ? [] : all.filter(({ cell }) => rebuilt.has(cell));
+    const turn = all.slice(this.#next, this.#next + GAMES_A_LOOK);
+    this.#next += GAMES_A_LOOK;
+    const ofCells = new Map<number, number[]>();
+    for (const { gameId, partnerId, cell, gameType, status } of new Set([
+      ...first.slice(0, GAMES_A_LOOK),
+      ...turn,
+    ])) {
+      this.#dry.delete(gameId);
+      if (status !== 'ACTIVE' || gameType === 'raffle' || !catalog.partner(partnerId)?.isActive) continue;
+      const gameIds = ofCells.get(cell);
+      if (gameIds === undefined) ofCells.set(cell, [gameId]);
+      else gameIds.push(gameId);
+    }
+    await Promise.allSettled(
+      [...ofCells].map(async ([cell, gameIds]) => {
+        const records = await nodes.cell(cell).findGames(gameIds);
+        for (const [i, gameId] of gameIds.entries()) {
+          const { queueEnd, nextIndex } = records[i] ?? { queueEnd: 0, nextIndex: 0 };
+          if (queueEnd > nextIndex) this.#unfilled.delete(gameId);
+          else if (queueEnd > 0 || rebuilt.has(cell) || this.#isLate(gameId)) this.#dry.add(gameId);
+        }
+      }),
+    );
+    return [...this.#dry].sort((a, b) => a - b);
   }
-  const looks = [...ofCells].map(async ([cell, gameIds]) => {
-    const records = await nodes.cell(cell).findGames(gameIds);
-    return gameIds.filter((_, i) => (records[i]?.queueEnd ?? 0) <= (records[i]?.nextIndex ?? 0));
-  });
-  const found = await Promise.allSettled(looks);
-  return found.flatMap((each) => (each.status === 'fulfilled' ? each.value : [])).sort((a, b) => a - b);
+
+  #isLate(gameId: number): boolean {
+    const now = performance.now();
+    const since = this.#unfilled.get(gameId) ?? now;
+    this.#unfilled.set(gameId, since);
+    return now - since >= FILLED_WITHIN_MS;
+  }
 }
 
 /** Returns the nodes that accept no writes, with the reason of each. */
@@ -242,6 +272,12 @@ export function knownFindings(
     ...(postgres.length > 0 ? [{ name: 'postgres-volatile', message: ofPostgres } as const] : []),
   ];
 }
+
+const NAMED_MAX = 20;
+const dryText = (games: readonly number[]): string => {
+  const more = games.length > NAMED_MAX ? ` and ${games.length - NAMED_MAX} others` : '';
+  return `Games without outcomes to deal: ${games.slice(0, NAMED_MAX).join(', ')}${more}`;
+};
 
 const PROGRAM_DIFFERS = 'Files of the program differ from its build';
 

@@ -230,6 +230,10 @@ export class Catalog extends PeriodicService {
     return count;
   }
 
+  get knownGames(): readonly KnownGame[] {
+    return [...this.#knownGames.values()];
+  }
+
   gamesOfCell(cell: number): KnownGame[] {
     return [...this.#knownGames.values()].filter((game) => game.cell === cell);
   }

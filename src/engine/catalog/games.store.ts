@@ -13,8 +13,6 @@ import { noteGameStatus } from './dealingSwitches.store.js';
 
 /** Maximum number of requested blocks of a game that are not made yet. */
 const BLOCKS_REQUESTED_MAX = 1000;
-/** Maximum number of games below their reserve whose queue is looked at. */
-const LOW_GAMES_MAX = 100;
 
 /** Data of a raffle in addition to the data of every game. */
 export interface RaffleRow extends PoolFacts {
@@ -128,19 +126,6 @@ export class Games {
 
   constructor(sql: Sql) {
     this.#sql = sql;
-  }
-
-  /**
-   * Returns the games whose reserve of blocks is low, and those that have had none since their
-   * registration a minute ago. Raffles have no reserve.
-   */
-  async belowReserve(): Promise<number[]> {
-    const rows = await this.#sql<{ game_id: number }[]>`
-      SELECT game_id FROM games g LEFT JOIN block_reserves r USING (game_id)
-      WHERE r.is_low OR r.game_id IS NULL AND g.game_type <> 'raffle' AND g.status = 'ACTIVE'
-        AND g.created_at < now() - interval '1 minute'
-      ORDER BY r.since NULLS FIRST, game_id LIMIT ${LOW_GAMES_MAX}`;
-    return rows.map((row) => row.game_id);
   }
 
   /**

@@ -128,9 +128,9 @@ describe('a Redis that is emptied', () => {
       async () => (await sql`SELECT 1 FROM recoveries WHERE finished_at IS NOT NULL`).length > 0,
       'a cell is rebuilt',
     );
-    await until(async () => (await statusz()).text.includes('have no outcomes to deal'), 'the game is named');
+    await until(async () => (await spin('dry')).body.errorCode === 'KS-4203', 'the cell is open again');
     expect((await statusz()).status).toBe(503);
-    expect((await spin('dry')).body.errorCode).toBe('KS-4203');
+    await until(async () => (await statusz()).text.includes('Games without outcomes'), 'the game is named');
     await sql.unsafe('DROP FUNCTION no_blocks CASCADE');
     await until(isReady, 'the service is ready');
     expect((await spin('dealt')).status).toBe(200);
