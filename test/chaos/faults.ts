@@ -138,21 +138,7 @@ export const FAULTS = {
   'hostile-role': {
     subject: 'postgres',
     async run({ stores }, random) {
-      const sql = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
-      const name = new URL(stores.databaseUrl).pathname.slice(1);
-      const alter = (text: string) => sql.unsafe(`ALTER DATABASE "${name}" ${text}`);
-      const reconnect = () => sql`
-        SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-        WHERE datname = current_database() AND application_name = 'spindle'`;
-      try {
-        for (const setting of HOSTILE_SETTINGS) await alter(`SET ${setting}`);
-        await reconnect();
-        await pause(random.whole(...AWAY_MS));
-      } finally {
-        await alter('RESET ALL');
-        await reconnect();
-        await sql.end();
-      }
+      await withRole(stores, HOSTILE_SETTINGS, () => pause(random.whole(...AWAY_MS)));
     },
   },
   'disk-full': {
@@ -173,6 +159,24 @@ export const FAULTS = {
         await pause(random.whole(...HOLD_MS));
         await redis.config('SET', 'maxmemory', '0');
       });
+    },
+  },
+  // Redis answers reads and refuses every write, as after the loss of its replicas.
+  'refuse-redis': {
+    subject: 'redis',
+    async run({ stores }, random) {
+      await withRedis(stores, async (redis) => {
+        await redis.config('SET', 'min-replicas-to-write', '1');
+        await pause(random.whole(...HOLD_MS));
+        await redis.config('SET', 'min-replicas-to-write', '0');
+      });
+    },
+  },
+  // Postgres answers reads and refuses every write, as a standby does.
+  'read-only-postgres': {
+    subject: 'postgres',
+    async run({ stores }, random) {
+      await withRole(stores, ['default_transaction_read_only = on'], () => pause(random.whole(...AWAY_MS)));
     },
   },
   'wipe-redis': {
@@ -234,6 +238,29 @@ export async function withRedis<T>(
     return await use(redis);
   } finally {
     redis.disconnect();
+  }
+}
+
+/** Runs a callback while every new session of the database begins with some settings. */
+async function withRole(
+  { databaseUrl }: OwnStores,
+  settings: readonly string[],
+  use: () => Promise<unknown>,
+): Promise<void> {
+  const sql = postgres(databaseUrl, { max: 1, onnotice: () => {} });
+  const name = new URL(databaseUrl).pathname.slice(1);
+  const alter = (text: string) => sql.unsafe(`ALTER DATABASE "${name}" ${text}`);
+  const reconnect = () => sql`
+    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE datname = current_database() AND application_name = 'spindle'`;
+  try {
+    for (const setting of settings) await alter(`SET ${setting}`);
+    await reconnect();
+    await use();
+  } finally {
+    await alter('RESET ALL');
+    await reconnect();
+    await sql.end();
   }
 }
 

@@ -3,10 +3,13 @@
  * in the middle of its work. Meanwhile a lease expires, a partner moves to another cell and back, or request
  * ids leave Redis.
  */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { OPERATOR_BASE } from '../../src/api/contract/apis.js';
 import { OPERATOR_KEY } from '../support/api.js';
-import { askOnce, plainRequest, postRequest, type WireAnswer } from '../support/load.js';
+import { askOnce, plainRequest, postRequest, spinRequest, type WireAnswer } from '../support/load.js';
 import type { Random } from '../support/random.js';
+import { ROOT } from '../support/root.js';
 import { pause, until } from '../support/wait.js';
 import type { Arena, FaultKind } from './faultKind.js';
 import type { Service } from './services.js';
@@ -27,16 +30,33 @@ async function stoppedWhile(service: Service, what: () => Promise<void>): Promis
   }
 }
 
+/** Partners that only these faults use, numbered so that their names differ. */
+let strangers = 0;
+/** Time after which a change must be in force in every process, in ms (docs/contract.md §3). */
+const IN_FORCE_MS = 1000;
+/** Requests sent at once, enough for the kernel to give some of them to the stopped process. */
+const REQUESTS = 32;
+const RAFFLE = {
+  ticketPriceUsd: 0.5,
+  poolSize: 10_000,
+  prizes: [{ prizeName: 'Mug', prizeTier: 1, valueUsd: 1.25, count: 4000 }],
+};
+
 /**
  * Sends an operator request until some process answers. Several attempts may be needed, because the kernel
  * also assigns connections to a stopped process.
  */
-async function asked<T>({ fleet }: Arena, path: string, body?: object): Promise<{ status: number; body: T }> {
+async function asked<T>(
+  { fleet }: Arena,
+  path: string,
+  body?: object,
+  method = body === undefined ? 'GET' : 'POST',
+): Promise<{ status: number; body: T }> {
   const to = `${OPERATOR_BASE}${path}`;
   const bytes =
     body === undefined
-      ? plainRequest('GET', to, OPERATOR_KEY)
-      : postRequest(to, OPERATOR_KEY, JSON.stringify(body));
+      ? plainRequest(method, to, OPERATOR_KEY)
+      : postRequest(to, OPERATOR_KEY, JSON.stringify(body)).toString('latin1').replace(/^POST/, method);
   let answer: WireAnswer | undefined;
   await until(
     async () => {
@@ -46,7 +66,82 @@ async function asked<T>({ fleet }: Arena, path: string, body?: object): Promise<
     `an answer to ${path}`,
     MOVED_WITHIN_MS,
   );
-  return { status: answer!.status, body: JSON.parse(answer!.text) as T };
+  return { status: answer!.status, body: JSON.parse(answer!.text || '{}') as T };
+}
+
+/** How a change is made through other front ends, and what must be refused once it is in force. */
+interface Restriction {
+  readonly what: string;
+  make(): Promise<unknown>;
+  readonly spin: Buffer;
+}
+
+/**
+ * Makes a change while a front end is stopped. Requests that are sent once the change must be in force reach
+ * the stopped front end, too. None of them may be carried out.
+ */
+async function refusedAfterPause(
+  arena: Arena,
+  random: Random,
+  { what, make, spin }: Restriction,
+): Promise<void> {
+  const { port } = arena.fleet;
+  const ask = () => askOnce(port, spin, MOVED_WITHIN_MS);
+  await until(
+    async () => {
+      const answers = await Promise.all(Array.from({ length: REQUESTS }, ask));
+      return answers.every((answer) => answer?.status === 200);
+    },
+    `every front end carries out the request before ${what}`,
+    MOVED_WITHIN_MS,
+  );
+  let asking: Promise<WireAnswer | undefined>[] = [];
+  await stoppedWhile(random.pick(arena.fleet.fronts), async () => {
+    await make();
+    await pause(IN_FORCE_MS + random.whole(100, 900));
+    asking = Array.from({ length: REQUESTS }, ask);
+    // The requests must be in the stopped process's sockets before it goes on.
+    await pause(100);
+  });
+  const carriedOut = (await Promise.all(asking)).filter((answer) => answer?.status === 200).length;
+  if (carriedOut > 0)
+    throw new Error(
+      `${carriedOut} of ${REQUESTS} requests were carried out more than a second after ${what}`,
+    );
+}
+
+async function newStranger({ api }: Arena) {
+  const name = `stranger-${++strangers}-${process.pid}`;
+  const partner = await api.newPartner(name);
+  const sheet = JSON.parse(readFileSync(join(ROOT, 'test', 'par-sheets', 'classic-3-reel.json'), 'utf8')) as {
+    denominationUsd: number;
+  };
+  const gameId = await api.newGame(partner.key, 'classic-3-reel', sheet);
+  const spin = (id: number, wagerUsd: number): Buffer =>
+    spinRequest(partner.key, JSON.stringify({ gameId: id, playerId: 'p', wagerUsd }));
+  return { ...partner, gameId, spin, wagerUsd: sheet.denominationUsd };
+}
+
+async function restricted(arena: Arena, random: Random): Promise<void> {
+  const { partnerId, gameId, spin, wagerUsd } = await newStranger(arena);
+  const path = `/partners/${partnerId}`;
+  const { keys } = (await asked<{ keys: { keyId: number }[] }>(arena, `${path}/keys`)).body;
+  const changes: readonly (readonly [what: string, make: () => Promise<unknown>])[] = [
+    ['the revocation of a key', () => asked(arena, `${path}/keys/${keys[0]!.keyId}`, undefined, 'DELETE')],
+    ['the suspension of a game', () => asked(arena, `/games/${gameId}`, { status: 'SUSPENDED' }, 'PATCH')],
+    ['the deactivation of a partner', () => asked(arena, path, { isActive: false }, 'PATCH')],
+    ["the end of a partner's funding", () => asked(arena, path, { fundingUsd: 0 }, 'PATCH')],
+  ];
+  const [what, make] = random.pick(changes);
+  await refusedAfterPause(arena, random, { what, make, spin: spin(gameId, wagerUsd) });
+}
+
+async function voided(arena: Arena, random: Random): Promise<void> {
+  const { partnerId, spin } = await newStranger(arena);
+  const raffleId = await arena.api.newRaffle(partnerId, 'raffle', RAFFLE);
+  const make = () => asked(arena, `/raffles/${raffleId}/void`, { reason: 'chaos' });
+  const what = 'the void of a raffle';
+  await refusedAfterPause(arena, random, { what, make, spin: spin(raffleId, RAFFLE.ticketPriceUsd) });
 }
 
 async function thereAndBack(arena: Arena, random: Random): Promise<void> {
@@ -68,6 +163,8 @@ async function thereAndBack(arena: Arena, random: Random): Promise<void> {
 }
 
 export const STOPPED = {
+  'stop-front-restrict': { subject: 'service', run: restricted },
+  'stop-front-void': { subject: 'service', run: voided },
   'stop-front-move': {
     subject: 'service',
     run: (arena, random) => stoppedWhile(random.pick(arena.fleet.fronts), () => thereAndBack(arena, random)),
