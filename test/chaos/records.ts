@@ -43,6 +43,9 @@ export interface Dealt {
 }
 
 /** One requested spin: all requests of a requestId, or a single request without one. */
+/** The player of spins that a fault sends and judges itself. They are in no record. */
+export const STRANGER = 'stranger';
+
 export interface SpinRecord {
   readonly partnerId: number;
   readonly key: string;

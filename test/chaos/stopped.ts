@@ -12,6 +12,7 @@ import type { Random } from '../support/random.js';
 import { ROOT } from '../support/root.js';
 import { pause, until } from '../support/wait.js';
 import type { Arena, FaultKind } from './faultKind.js';
+import { STRANGER } from './records.js';
 import type { Service } from './services.js';
 
 /** Range in ms after which request ids have left Redis, given the REQUEST_ID_WINDOW_S of services.ts. */
@@ -118,7 +119,7 @@ async function newStranger({ api }: Arena) {
   };
   const gameId = await api.newGame(partner.key, 'classic-3-reel', sheet);
   const spin = (id: number, wagerUsd: number): Buffer =>
-    spinRequest(partner.key, JSON.stringify({ gameId: id, playerId: 'p', wagerUsd }));
+    spinRequest(partner.key, JSON.stringify({ gameId: id, playerId: STRANGER, wagerUsd }));
   return { ...partner, gameId, spin, wagerUsd: sheet.denominationUsd };
 }
 
