@@ -10,6 +10,7 @@ import type { Random } from '../support/random.js';
 import { rawRedis } from '../support/redis.js';
 import type { OwnStores } from '../support/stores.js';
 import { pause } from '../support/wait.js';
+import { FAILOVERS } from './failovers.js';
 import type { Arena, FaultKind } from './faultKind.js';
 import { LOG_FAULTS } from './logFaults.js';
 import { RESTORES } from './restores.js';
@@ -218,6 +219,7 @@ export const FAULTS = {
       await withRedis(stores, (redis) => redis.flushall());
     },
   },
+  ...FAILOVERS,
   ...LOG_FAULTS,
   ...STOPPED,
   ...WRONG_CLOCKS,
