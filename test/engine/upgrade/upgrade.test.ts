@@ -11,7 +11,11 @@ import { FORMATS } from '../../../src/domain/formats.js';
 import { readDealtMessage } from '../../../src/engine/redis/announcements.js';
 import { readGame } from '../../../src/engine/redis/cellRecords.js';
 import { cellKey, gamesKey } from '../../../src/engine/redis/keys.js';
-import { finishUpgrade, registerProcess } from '../../../src/engine/upgrade/processes.store.js';
+import {
+  finishUpgrade,
+  forgetProcess,
+  registerProcess,
+} from '../../../src/engine/upgrade/processes.store.js';
 import { connectPostgres } from '../../../src/postgres/connect.js';
 import type { Sql } from '../../../src/postgres/connection.js';
 import { freshStores } from '../../setup/freshStores.js';
@@ -81,6 +85,19 @@ test('a fresh database has no pending upgrade: upgrade status lists the processe
   });
   expect((await spindle('upgrade', 'finish', '--yes')).status).toBe(0);
   expect((await spindle('upgrade', 'status')).out).toContain('there is nothing to finish');
+});
+
+test('while two versions run, upgrade status names both, and upgrade finish does not claim to be done', async () => {
+  const other = { ...NEWER, version: '1.4.0', formats: FORMATS };
+  await registerProcess(sql, other, () => {});
+  try {
+    const { status, out } = await spindle('upgrade', 'status');
+    expect({ status, out }).toEqual({ status: 1, out: expect.stringContaining('1.4.0 (1)') });
+    expect(JSON.parse((await spindle('upgrade', 'status', '--json')).out)).toMatchObject({ isOpen: true });
+    expect((await spindle('upgrade', 'finish', '--yes')).status).toBe(1);
+  } finally {
+    await forgetProcess(sql, other.processId);
+  }
 });
 
 test('accepts a message with an additional property and rejects a message that lacks a property', () => {
