@@ -56,6 +56,37 @@ describe('docker-compose.yml', () => {
     expect(read('.gitignore').split('\n')).toContain('.env');
   });
 
+  test.each([
+    ['docker-compose.yml', '.env'],
+    ['deploy/separate-stores.yml', '/etc/spindle.env'],
+  ])(
+    '%s passes every setting of %s to both roles, except those that the containers need as they are',
+    (file, env) => {
+      const { services: found } = parse(read(file), { merge: true }) as typeof compose;
+      const fixed = [
+        'HOST',
+        'PORT',
+        'METRICS_HOST',
+        'METRICS_PORT',
+        'ROLES',
+        'POSITION_FILE',
+        'LOG_COPY_DIR',
+      ];
+      for (const role of ['http', 'worker'] as const) {
+        const { env_file, environment } = found[role] as {
+          env_file?: string[];
+          environment: Record<string, string>;
+        };
+        expect(env_file).toEqual([env]);
+        // A value under `environment` wins over that of the file.
+        const own = Object.entries(environment).filter(
+          ([name, value]) => !fixed.includes(name) && !value.includes('${'),
+        );
+        expect(own.map(([name]) => name).filter((name) => name !== 'FRONT_ENDS')).toEqual([]);
+      }
+    },
+  );
+
   test('docker-compose.yml takes each image from a variable in .env.example, so a digest can pin it', () => {
     const images = [...text.matchAll(/image: \$\{([A-Z]+_IMAGE):-\S+\}/g)].map(([, variable]) => variable!);
     expect(images.length).toBe([...text.matchAll(/^ +image: /gm)].length);
