@@ -5,14 +5,16 @@ import { FormDone } from './form.js';
 import { useAddressChange } from './router.js';
 
 interface FormDialogProps {
-  /** Label of the button and title of the dialog. */
+  /** Title of the dialog. */
   readonly title: string;
+  /** Label of the button that opens the dialog, if it differs from the title: in a row of a table. */
+  readonly button?: string;
   readonly isDangerous?: boolean;
   /** The form. Its outcome is shown below the button, where it stays until the page is left. */
   readonly children: ComponentChildren;
 }
 
-export function FormDialog({ title, isDangerous, children }: FormDialogProps) {
+export function FormDialog({ title, button = title, isDangerous, children }: FormDialogProps) {
   const [isOpen, setOpen] = useState(false);
   const [outcome, setOutcome] = useState<ComponentChildren>(null);
   const open = (): void => {
@@ -25,8 +27,8 @@ export function FormDialog({ title, isDangerous, children }: FormDialogProps) {
   };
   return (
     <>
-      <button type="button" class={isDangerous === true ? 'danger' : ''} onClick={open}>
-        {title}
+      <button type="button" class={isDangerous === true ? 'danger' : ''} aria-label={title} onClick={open}>
+        {button}
       </button>
       {isOpen ? (
         <OpenDialog title={title} isDangerous={isDangerous === true} onClose={() => setOpen(false)}>

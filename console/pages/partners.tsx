@@ -1,5 +1,7 @@
 /** Pages of partners: settings, keys, games, remaining funding, and the partner's cell. */
+import { useState } from 'preact/hooks';
 import { api, bodyOf, type Schemas } from '../api.js';
+import type { Question } from '../dialog.js';
 import { Field, Form } from '../form.js';
 import { count, NONE, percent, time, usd } from '../format.js';
 import { FormDialog, Toolbar } from '../formDialog.js';
@@ -250,58 +252,152 @@ function Settings({ partner, onChanged }: { readonly partner: Partner; readonly 
   );
 }
 
+type ApiKey = Schemas['ApiKey'];
+
+/** The form of a time that a field of this page has: UTC, in minutes. */
+const inMinutes = (iso: string): string => iso.slice(0, 16);
+
+/** A field for the end of a key. Its value is a time in UTC, or empty for a key that never expires. */
+const ExpiryField = ({ value }: { readonly value?: string | null }) => (
+  <Field
+    label="Expires (UTC)"
+    name="expires"
+    type="datetime-local"
+    value={value == null ? '' : inMinutes(value)}
+    hint={`Now it is ${time(inMinutes(new Date().toISOString()))} UTC. Empty: never`}
+  />
+);
+
+interface OfKey {
+  readonly id: number;
+  readonly apiKey: ApiKey;
+  readonly onChanged: () => void;
+}
+
+/** Changes the expiry of a key. The field has the present one, so an empty field is a choice. */
+function ChangeExpiry({ id, apiKey: { keyId, expiresAt }, onChanged }: OfKey) {
+  const present = expiresAt === null ? '' : inMinutes(expiresAt);
+  const endlessQuestion: Question = {
+    title: `Let key ${keyId} be valid without an end?`,
+    consequence: 'This key will never expire. It stays valid until somebody revokes it.',
+    button: 'Let it never expire',
+    isDangerous: true,
+    asksReason: true,
+  };
+  return (
+    <FormDialog title={`Change expiry of key ${keyId}`} button="Change expiry">
+      <Form
+        label="Expiry"
+        button="Change"
+        confirm={({ expires }) => {
+          if (expires === present) return [];
+          if (expires === '') return [endlessQuestion];
+          return [
+            {
+              title: `End key ${keyId} at ${time(expires)} UTC?`,
+              consequence: `All requests with this key are refused from ${time(expires)} UTC on.`,
+              button: 'Change the expiry',
+              asksReason: true,
+            },
+          ];
+        }}
+        act={async ({ expires, reason }) => {
+          if (expires === present) return 'Nothing was changed.';
+          const body = { expiresAt: expires === '' ? null : `${expires}:00Z`, reason: reason! };
+          const params = { path: { id, keyId } };
+          await bodyOf(api.PATCH('/partners/{id}/keys/{keyId}', { params, body }));
+          onChanged();
+          return expires === '' ? 'The key never expires.' : `The key expires at ${time(expires)} UTC.`;
+        }}
+      >
+        <ExpiryField value={expiresAt} />
+      </Form>
+    </FormDialog>
+  );
+}
+
+function RotateKey({ id, apiKey: { keyId }, onChanged, onIssued }: OfKey & WithIssued) {
+  return (
+    <FormDialog title={`Rotate key ${keyId}`} button="Rotate">
+      <Form
+        label="Rotation"
+        button="Issue the new key"
+        act={async ({ hours }) => {
+          const params = { path: { id, keyId } };
+          const body = { overlapSeconds: Math.round(Number(hours) * 3600) };
+          const { apiKey, replacedExpiresAt } = await bodyOf(
+            api.POST('/partners/{id}/keys/{keyId}/rotate', { params, body }),
+          );
+          onIssued(apiKey);
+          onChanged();
+          return `This key is valid until ${time(replacedExpiresAt)} UTC.`;
+        }}
+      >
+        <Field
+          label="Overlap in hours"
+          name="hours"
+          type="number"
+          value={24}
+          required
+          hint="The old key stays valid for this time, at most 720 hours"
+        />
+      </Form>
+    </FormDialog>
+  );
+}
+
+const RevokeKey = ({ id, apiKey: { keyId, name }, onChanged }: OfKey) => (
+  <Form
+    label={`Revoke key ${keyId}`}
+    button="Revoke"
+    isInline
+    isDangerous
+    confirm={{
+      title: `Revoke key ${keyId}?`,
+      consequence: "Requests with this key are refused at once. A revoked key can't be restored.",
+      button: 'Revoke the key',
+      isDangerous: true,
+      typed: name ?? String(keyId),
+      asksReason: true,
+    }}
+    act={async ({ reason }) => {
+      const path = { id, keyId };
+      const query = { reason: reason! };
+      await bodyOf(api.DELETE('/partners/{id}/keys/{keyId}', { params: { path, query } }));
+      onChanged();
+      return 'Revoked.';
+    }}
+  />
+);
+
+interface WithIssued {
+  /** Shows a new key above the table. */
+  readonly onIssued: (apiKey: string) => void;
+}
+
 function Keys({ id, isActive }: { readonly id: number; readonly isActive: boolean }) {
   const mayChange = useMayChange();
   const params = { path: { id } };
   const loaded = useLoad(() => bodyOf(api.GET('/partners/{id}/keys', { params })), [id]);
+  const [issued, setIssued] = useState<string>();
   const issue = async ({ name, expires }: Record<string, string>) => {
     const body = {
       ...(name === '' ? {} : { name: name! }),
-      ...(expires === '' ? {} : { expiresAt: `${expires}T00:00:00Z` }),
+      ...(expires === '' ? {} : { expiresAt: `${expires}:00Z` }),
     };
     const { apiKey } = await bodyOf(api.POST('/partners/{id}/keys', { params, body }));
+    setIssued(apiKey);
     loaded.reload();
-    return <Secret label="Key" value={apiKey} />;
+    return 'Issued.';
   };
-  const rotate = async ({ keyId, hours }: Record<string, string>) => {
-    const path = { id, keyId: Number(keyId) };
-    const body = { overlapSeconds: Math.round(Number(hours) * 3600) };
-    const { apiKey } = await bodyOf(
-      api.POST('/partners/{id}/keys/{keyId}/rotate', { params: { path }, body }),
-    );
-    loaded.reload();
-    return <Secret label="Key" value={apiKey} />;
-  };
-  const expire = async ({ keyId, expires }: Record<string, string>) => {
-    const path = { id, keyId: Number(keyId) };
-    const body = { expiresAt: expires === '' ? null : `${expires}T00:00:00Z` };
-    await bodyOf(api.PATCH('/partners/{id}/keys/{keyId}', { params: { path }, body }));
-    loaded.reload();
-    return expires === '' ? 'The key does not expire.' : `The key expires on ${expires}.`;
-  };
-  const revoke = ({ keyId, name }: Schemas['ApiKey']) => (
-    <Form
-      label={`Revoke key ${keyId}`}
-      button="Revoke"
-      isInline
-      isDangerous
-      confirm={{
-        title: `Revoke key ${keyId}?`,
-        consequence: "Requests with this key are refused at once. A revoked key can't be restored.",
-        button: 'Revoke the key',
-        isDangerous: true,
-        typed: name ?? String(keyId),
-        asksReason: true,
-      }}
-      act={async ({ reason }) => {
-        const path = { id, keyId };
-        const query = { reason: reason! };
-        await bodyOf(api.DELETE('/partners/{id}/keys/{keyId}', { params: { path, query } }));
-        loaded.reload();
-        return 'Revoked.';
-      }}
-    />
-  );
+  const changes = (apiKey: ApiKey) =>
+    apiKey.status === 'active' ? (
+      <div class="actions">
+        {isActive ? <RotateKey {...{ id, apiKey, onChanged: loaded.reload, onIssued: setIssued }} /> : null}
+        <ChangeExpiry {...{ id, apiKey, onChanged: loaded.reload }} />
+        <RevokeKey {...{ id, apiKey, onChanged: loaded.reload }} />
+      </div>
+    ) : null;
   return (
     <Panel title="API keys">
       {mayChange && isActive ? (
@@ -309,30 +405,12 @@ function Keys({ id, isActive }: { readonly id: number; readonly isActive: boolea
           <FormDialog title="New key">
             <Form label="New key" button="Issue key" act={issue}>
               <Field label="Purpose of the key" name="name" />
-              <Field label="Expires (UTC)" name="expires" type="date" hint="Empty: never" />
-            </Form>
-          </FormDialog>
-          <FormDialog title="Rotate a key">
-            <Form label="Rotate a key" button="Rotate" act={rotate}>
-              <Field label="Id of the key" name="keyId" type="number" required hint="As in the table" />
-              <Field
-                label="Overlap in hours"
-                name="hours"
-                type="number"
-                value={24}
-                required
-                hint="The old key stays valid for this time, at most 720 hours"
-              />
-            </Form>
-          </FormDialog>
-          <FormDialog title="Change an expiry">
-            <Form label="Change an expiry" button="Change" act={expire}>
-              <Field label="Id of the key" name="keyId" type="number" required hint="As in the table" />
-              <Field label="Expires (UTC)" name="expires" type="date" hint="Empty: never" />
+              <ExpiryField />
             </Form>
           </FormDialog>
         </Toolbar>
       ) : null}
+      {issued === undefined ? null : <Secret label="Key" value={issued} />}
       <Load loaded={loaded}>
         {({ keys }) => (
           <Table
@@ -346,15 +424,11 @@ function Keys({ id, isActive }: { readonly id: number; readonly isActive: boolea
               { heading: 'Begins with', cell: ({ prefix }) => <KeyPrefix of={prefix} /> },
               { heading: 'Status', cell: ({ status }) => <Status of={status} /> },
               { heading: 'Last used (UTC)', cell: ({ lastUsedAt }) => time(lastUsedAt) },
-              { heading: 'Expires (UTC)', cell: ({ expiresAt }) => time(expiresAt) },
-              ...(mayChange
-                ? [
-                    {
-                      heading: 'Change',
-                      cell: (key: Schemas['ApiKey']) => (key.status === 'active' ? revoke(key) : null),
-                    },
-                  ]
-                : []),
+              {
+                heading: 'Expires (UTC)',
+                cell: ({ expiresAt }) => (expiresAt === null ? 'never' : time(expiresAt)),
+              },
+              ...(mayChange ? [{ heading: 'Change', cell: changes }] : []),
             ]}
           />
         )}

@@ -184,7 +184,7 @@ test('spindle settlement make shows what differs from the disputed report, and r
   expect((await previewed()).disputed).toBeNull();
 });
 
-test('spindle key rotate keeps the replaced key for an overlap, and update asks before a key gets an end', async () => {
+test('spindle key rotate keeps the replaced key for an overlap, and update asks before it changes when a key ends', async () => {
   const { partnerId } = await service.newPartner({ slug: 'rotating' });
   const made = await service.operator<{ keyId: number; apiKey: string }>(
     'POST',
@@ -206,5 +206,6 @@ test('spindle key rotate keeps the replaced key for an overlap, and update asks 
   expect((await cli(...update, '2099-01-01T00:00:00Z', '--yes')).out).toMatch(
     /^expiresAt +2099-01-01T00:00:00\.000Z$/m,
   );
-  expect((await cli(...update, 'none')).out).toMatch(/^expiresAt +-$/m);
+  expect(await refused(...update, 'none')).toContain(`Key ${keyId} of rotating will never expire.`);
+  expect((await cli(...update, 'none', '--yes')).out).toMatch(/^expiresAt +-$/m);
 });

@@ -135,10 +135,9 @@ describe.skipIf(browser === undefined)("the operators' console", { timeout: 4 * 
     const [first] = (
       await service.operator<{ keys: { keyId: number }[] }>('GET', `/partners/${partnerId}/keys`)
     ).body.keys;
-    await open('Rotate a key');
-    await form('Rotate a key').getByLabel('Id of the key').fill(String(first!.keyId));
-    await form('Rotate a key').getByLabel('Overlap in hours').fill('2');
-    await form('Rotate a key').getByRole('button').click();
+    await open(`Rotate key ${first!.keyId}`);
+    await form('Rotation').getByLabel('Overlap in hours').fill('2');
+    await form('Rotation').getByRole('button').click();
     const rotated = await page.locator('.secret code').innerText();
     expect(rotated).not.toBe(key);
     for (const each of [key, rotated])
@@ -166,6 +165,54 @@ describe.skipIf(browser === undefined)("the operators' console", { timeout: 4 * 
       `/games?partnerId=${partnerId}`,
     );
     expect(body.games).toMatchObject([{ displayName: 'Spring Raffle', poolSize: 100 }]);
+  });
+
+  test('the console changes the expiry of a key from its row, and asks before the key never expires', async () => {
+    const made = await service.operator<{ keyId: number }>('POST', `/partners/${partnerId}/keys`, {
+      name: 'old back end',
+      expiresAt: '2098-05-06T07:08:09Z',
+    });
+    const { keyId } = made.body;
+    const expiry = async () =>
+      (
+        await service.operator<{ keys: { keyId: number; expiresAt: string | null }[] }>(
+          'GET',
+          `/partners/${partnerId}/keys`,
+        )
+      ).body.keys.find((row) => row.keyId === keyId)!.expiresAt;
+    const row = page.getByRole('row').filter({ hasText: 'old back end' });
+    const field = form('Expiry').getByLabel('Expires (UTC)');
+    const change = async (): Promise<void> => {
+      await open(`Change expiry of key ${keyId}`);
+      await field.waitFor();
+    };
+    await go('partners/acme', 'Acme Games');
+
+    // The field has the present expiry, so the form changes nothing if it is sent as it is.
+    await change();
+    expect(await field.inputValue()).toBe('2098-05-06T07:08');
+    await form('Expiry').getByRole('button').click();
+    await row.getByText('Nothing was changed.').waitFor();
+    expect(await expiry()).toBe('2098-05-06T07:08:09.000Z');
+
+    await change();
+    await field.fill('');
+    await form('Expiry').getByRole('button').click();
+    await dialog().getByText('This key will never expire.').waitFor();
+    expect(await expiry()).toBe('2098-05-06T07:08:09.000Z');
+    await dialog().getByLabel('Reason').fill('no end was agreed');
+    await dialog().getByRole('button', { name: 'Let it never expire' }).click();
+    await row.getByRole('cell', { name: 'never', exact: true }).waitFor();
+    expect(await expiry()).toBeNull();
+
+    await change();
+    await field.fill('2099-01-01T18:00');
+    await form('Expiry').getByRole('button').click();
+    await dialog().getByText('refused from 2099-01-01 18:00 UTC on').waitFor();
+    await dialog().getByLabel('Reason').fill('the back end is replaced');
+    await dialog().getByRole('button', { name: 'Change the expiry' }).click();
+    await row.getByText('2099-01-01 18:00').first().waitFor();
+    expect(await expiry()).toBe('2099-01-01T18:00:00.000Z');
   });
 
   test("the console shows a spin in the overview, in the player's statement, and with all its details", async () => {

@@ -92,8 +92,11 @@ async function updateKey(call: Call): Promise<void> {
   const keyId = whole(words[1], 'KEY_ID');
   const id = await partnerIdOf(client, words[0]!);
   const expiresAt = options.expires === 'none' ? null : String(options.expires);
-  if (expiresAt !== null)
-    await confirm(`All requests with key ${keyId} of ${words[0]} will be refused from ${expiresAt} on.`);
+  await confirm(
+    expiresAt === null
+      ? `Key ${keyId} of ${words[0]} will never expire. It stays valid until somebody revokes it.`
+      : `All requests with key ${keyId} of ${words[0]} will be refused from ${expiresAt} on.`,
+  );
   const params = { path: { id, keyId } };
   const body = { expiresAt, ...auditReasonOf(call) };
   print(await bodyOf(client.PATCH('/partners/{id}/keys/{keyId}', { params, body })), keyValues);
