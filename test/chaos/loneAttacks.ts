@@ -6,7 +6,7 @@ import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { freePort } from '../../src/app/embedded/index.js';
 import { type Client, OPERATOR_KEY } from '../support/client.js';
-import { plainRequest, portOf, spinRequest, Wire } from '../support/load.js';
+import { plainRequest, portOf, postRequest, spinRequest, Wire } from '../support/load.js';
 import { pause } from '../support/wait.js';
 import type { AttackOrder, AttackReport } from './attacker.js';
 import { type Phase, ratioOf, residentMb } from './victim.js';
@@ -24,7 +24,10 @@ const CONNECTIONS = 16;
 const SHARE = 0.9;
 const RATIO_MAX = 3;
 const GROWTH_MB_MAX = 50;
-const NEIGHBOURS_HEAD_EVERY_MS = 50;
+const NEIGHBOURS_EVERY_MS = 50;
+/** A partner may send its 600 reads a minute within a second. */
+const READS_AT_ONCE = 300;
+const READS_PER_SECOND = 600;
 const SESSION = '/api/operator/v1/session';
 
 export interface LoneAttack {
@@ -32,8 +35,8 @@ export interface LoneAttack {
   readonly order: AttackOrder;
   /** HTTP statuses that the answers to the attacker's requests may have. Absent means any status. */
   readonly allowed?: readonly string[];
-  /** True if another client sends HEAD requests meanwhile, none of which may fail. */
-  readonly hasNeighbour?: true;
+  /** Requests that others send meanwhile by turns. None of them may fail. */
+  readonly neighbours?: readonly string[];
 }
 
 export interface LoneOutcome {
@@ -45,7 +48,10 @@ export interface LoneOutcome {
   readonly neighboursFailed: number;
 }
 
-/** Prepares the attacks: a partner with webhooks for each win, and an operator's session. */
+/**
+ * Prepares the attacks: a partner with webhooks for each win, an operator's session, and a partner that uses
+ * its default limit of reads to the full.
+ */
 export async function loneAttacks(client: Client, sheet: object): Promise<LoneAttack[]> {
   const port = portOf(client.base);
   const floodOf = (from: string, request: string, perSecond: number): AttackOrder => ({
@@ -71,11 +77,27 @@ export async function loneAttacks(client: Client, sheet: object): Promise<LoneAt
       '\r\n\r\n',
       `\r\nCookie: ${cookie}\r\nX-CSRF-Token: ${begun.body.csrfToken}\r\nContent-Length: 0\r\n\r\n`,
     );
+  const reader = await client.newPartner({ apiRateLimit: 600 });
+  const neighbour = await client.newPartner();
+  const from = encodeURIComponent(new Date().toISOString());
+  const listed = plainRequest('GET', `/api/partner/v1/spins?limit=100&from=${from}`, reader.key);
+  const dealing = JSON.stringify({ state: 'ON', reason: 'measured' });
   return [
+    {
+      name: 'reads of a partner up to its limit, all at once',
+      order: { ...floodOf('127.0.0.5', listed, READS_PER_SECOND), connections: READS_AT_ONCE },
+      allowed: ['200', '429'],
+      neighbours: [
+        plainRequest('GET', '/api/partner/v1/settlements', neighbour.key),
+        plainRequest('GET', '/api/operator/v1/partners', OPERATOR_KEY),
+        postRequest('/api/operator/v1/dealing', OPERATOR_KEY, dealing).toString().replace(/^POST/, 'PUT'),
+        plainRequest('GET', '/statusz', ''),
+      ],
+    },
     {
       name: 'HEADs of one stranger',
       order: floodOf('127.0.0.2', plainRequest('HEAD', '/healthz', ''), HEADS_PER_SECOND),
-      hasNeighbour: true,
+      neighbours: [plainRequest('HEAD', '/healthz', '')],
     },
     {
       name: 'receivers that stream without end',
@@ -118,7 +140,7 @@ export async function playAlone(
   }, 100);
   attacker.send(isReceiver ? 'stream' : attack.order);
   await pause(SETTLING_MS);
-  const neighbour = attack.hasNeighbour ? new Neighbour(attack.order.port) : undefined;
+  const neighbour = attack.neighbours && new Neighbour(attack.order.port, attack.neighbours);
   const during = await spins();
   const neighboursFailed = (await neighbour?.end()) ?? 0;
   clearInterval(sampling);
@@ -126,13 +148,13 @@ export async function playAlone(
   return { attack, without, during, grownMb: mostMb - beforeMb, report, neighboursFailed };
 }
 
-/** Sends HEAD requests as a load balancer does. */
+/** Sends requests by turns, each on a connection of its own. */
 class Neighbour {
   #isOver = false;
   readonly #failed: Promise<number>;
 
-  constructor(port: number) {
-    this.#failed = this.#ask(port);
+  constructor(port: number, requests: readonly string[]) {
+    this.#failed = this.#ask(port, requests);
   }
 
   end(): Promise<number> {
@@ -140,14 +162,15 @@ class Neighbour {
     return this.#failed;
   }
 
-  async #ask(port: number): Promise<number> {
+  async #ask(port: number, requests: readonly string[]): Promise<number> {
     let failed = 0;
-    while (!this.#isOver) {
+    for (let sent = 0; !this.#isOver; sent++) {
+      const request = requests[sent % requests.length]!;
       const wire = await Wire.open(port);
-      const answer = await wire.ask(plainRequest('HEAD', '/healthz', ''), true).catch(() => undefined);
+      const answer = await wire.ask(request, request.startsWith('HEAD')).catch(() => undefined);
       if (answer?.status !== 200) failed++;
       wire.close();
-      await pause(NEIGHBOURS_HEAD_EVERY_MS);
+      await pause(NEIGHBOURS_EVERY_MS);
     }
     return failed;
   }
@@ -172,7 +195,7 @@ export function showLone({
     ratio < RATIO_MAX && grownMb < GROWTH_MB_MAX && lost + neighboursFailed + strange.length === 0;
   console.log(
     `${attack.name}: p${SHARE * 100} / without ${ratio.toFixed(2)}, at most ${RATIO_MAX}; memory ${grownMb.toFixed(0)} MB more, at most ${GROWTH_MB_MAX}; ` +
-      `${lost} spins without a 200, ${neighboursFailed} of a neighbour's HEADs failed; answers ${JSON.stringify(report.answers)}, ` +
+      `${lost} spins without a 200, ${neighboursFailed} requests of neighbours failed; answers ${JSON.stringify(report.answers)}, ` +
       `${report.streams} answers of ${report.streamedMb.toFixed(0)} MB in all; the service takes ${(during.busy * 100).toFixed(0)} % of a core` +
       `${isHeld ? '' : ': MISSED'}`,
   );
