@@ -8,6 +8,7 @@ import { type Fault, lua, source } from './mutant.js';
 import { STALLED_MUTATIONS } from './stalledMutations.js';
 import type { SuiteTest } from './suiteCopy.js';
 import { VOID_MUTATIONS } from './voidMutations.js';
+import { WAIT_MUTATIONS } from './waitMutations.js';
 
 export interface SuiteMutation {
   readonly name: string;
@@ -439,6 +440,7 @@ const WEBHOOKS: readonly SuiteMutation[] = [
 export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   ...READS,
   ...VOID_MUTATIONS,
+  ...WAIT_MUTATIONS,
   ...LOG_MUTATIONS,
   ...STALLED_MUTATIONS,
   ...GUARDS,

@@ -148,12 +148,15 @@ test('a spin that waits for Redis is refused once its key is revoked', async () 
 });
 
 test('a spin that was not sent to Redis by its deadline gets KS-5002', async () => {
-  const { front, cable } = await frontBehind({ SPIN_DEADLINE_MS: '5000' });
+  const { front, cable } = await frontBehind({ SPIN_DEADLINE_MS: '3000' });
   try {
     expect((await front.spin(partner.key, spinBody())).status).toBe(200);
     cable.hold();
-    const first = front.spin(partner.key, { ...spinBody(), requestId: 'first' });
-    await pending(front, 1);
+    const isSent = new Promise<void>((resolve) => {
+      cable.onRequest = (chunk) => chunk.includes('the-first') && resolve();
+    });
+    const first = front.spin(partner.key, { ...spinBody(), requestId: 'the-first' });
+    await isSent;
     const second = front.spin(partner.key, { ...spinBody(), requestId: 'second' });
     expect((await first).body.errorCode).toBe('KS-4110');
     expect((await second).body.errorCode).toBe('KS-5002');
