@@ -4,8 +4,8 @@
  */
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
-import { ApiFault } from './api.js';
-import { count } from './format.js';
+import { ApiFault, type Schemas } from './api.js';
+import { count, time } from './format.js';
 import type { Loaded } from './load.js';
 import { linkTo, type Place } from './router.js';
 
@@ -90,6 +90,26 @@ export function Pager({
 }
 
 export const pageOf = ({ query }: Place): number => Math.max(1, Number(query.get('page') ?? 1) || 1);
+
+/** Who changed a status, when and why, as facts that follow the status. */
+export const statusFacts = (
+  change: Schemas['StatusChange'] | null,
+  verb: string,
+  { subject, action }: { readonly subject: string; readonly action: string },
+): (readonly [string, ComponentChildren])[] =>
+  change === null
+    ? []
+    : [
+        [`${verb} by`, change.actor],
+        [`${verb} (UTC)`, time(change.at)],
+        ['Reason', change.reason ?? 'none was given'],
+        [
+          'Audit log',
+          <a key="audit" href={linkTo(['audit'], { subject, action })}>
+            Entry {change.auditId}
+          </a>,
+        ],
+      ];
 
 /** The tone of each state. A state that is not listed is neutral. */
 const TONES: Readonly<Record<string, string>> = Object.fromEntries(

@@ -16,7 +16,7 @@ import {
 import type { Place } from '../router.js';
 import { useMayChange } from '../session.js';
 import { Table } from '../table.js';
-import { DangerZone, Facts, Load, Pager, Panel, pageOf, Status } from '../ui.js';
+import { DangerZone, Facts, Load, Pager, Panel, pageOf, Status, statusFacts } from '../ui.js';
 import { RtpPanel } from './gameRtp.js';
 import { BlocksPanel } from './publicLog.js';
 
@@ -156,18 +156,43 @@ export function GameDetail({ place }: { readonly place: Place }) {
   );
 }
 
-const GameFacts = ({ game }: { readonly game: Game }) => (
+/** What the status change of a game was. */
+const verbOf = ({ status, statusReason }: Game): string =>
+  statusReason === 'VOIDED' ? 'Voided' : status === 'SUSPENDED' ? 'Suspended' : 'Resumed';
+
+/** The refunds of a voided raffle, beside the revenue that its tickets are part of. */
+const refundFacts = ({ refunds, totals }: Schemas['GameDetail']): (readonly [string, string])[] => {
+  if (refunds === null) return [];
+  const { tickets, refunded, failed, refundedUsd, isDone } = refunds;
+  const revenueUsd = totals.wageredUsd - totals.paidOutUsd;
+  return [
+    ['Refunded', usd(refundedUsd)],
+    [
+      'Tickets refunded',
+      `${count(refunded)} of ${count(tickets)}${failed === 0 ? '' : `, ${count(failed)} failed`}${isDone ? ', done' : ''}`,
+    ],
+    ['Revenue after refunds', usd(revenueUsd - refundedUsd)],
+  ];
+};
+
+const GameFacts = ({ game }: { readonly game: Schemas['GameDetail'] }) => (
   <Facts
     of={[
       ['System name', <code key="name">{game.configName}</code>],
       ['Partner', <PartnerLink key="partner" id={game.partnerId} />],
       ['Kind', game.gameType],
       ['Status', <Status key="status" of={stateOf(game)} />],
-      ...(game.statusReason == null ? [] : ([['Reason', game.statusReason]] as const)),
+      ...(game.statusReason === 'RESTORED' ? ([['Why', 'RESTORED']] as const) : []),
+      ...statusFacts(game.statusChange, verbOf(game), {
+        subject: `game:${game.gameConfigId}`,
+        action: game.statusReason === 'VOIDED' ? 'raffle.void' : 'game.update',
+      }),
       ['Wager', usd(game.minWagerUsd)],
       ['Spins', count(game.totals.spins)],
       ['Wagered', usd(game.totals.wageredUsd)],
       ['Paid', usd(game.totals.paidOutUsd)],
+      ['Gross revenue', usd(game.totals.wageredUsd - game.totals.paidOutUsd)],
+      ...refundFacts(game),
       ['Return', percent(game.totals.actualRtp, 3)],
       ['Expected, 99 of 100', bandText(game)],
       ['Outcomes ready', isDry(game) ? <Status key="ready" of="none" /> : count(game.queue.outcomesReady)],

@@ -11,7 +11,7 @@ import { GameLink, PartnerField, PartnerLink, useGameNames, usePartnerOf } from 
 import { go, linkTo, type Place } from '../router.js';
 import { useMayBlock, useMayChange } from '../session.js';
 import { Table } from '../table.js';
-import { Facts, Fault, Load, Panel, Status } from '../ui.js';
+import { Facts, Fault, Load, Panel, Status, statusFacts } from '../ui.js';
 import { RecallPanel } from './recall.js';
 
 type Statement = Schemas['Statement'];
@@ -71,8 +71,13 @@ export function PlayerStatement({ place }: { readonly place: Place }) {
             of={[
               ['Partner', <PartnerLink key="partner" id={id} />],
               ['Status', <Status key="status" of={statement.status} />],
+              ...statusFacts(
+                statement.statusChange,
+                statement.statusChange?.status === 'BLOCKED' ? 'Blocked' : 'Unblocked',
+                { subject: `player:${id}:${playerId}`, action: 'player.status' },
+              ),
               ['Balance', usd(statement.balanceUsd)],
-              ['Since (UTC)', time(statement.createdAt)],
+              ['Player since (UTC)', time(statement.createdAt)],
             ]}
           />
           <RecallPanel id={id} playerId={playerId} />

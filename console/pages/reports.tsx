@@ -86,6 +86,7 @@ const totalFacts = (totals: Schemas['GamesReportTotals']) =>
     ['Wagered', usd(totals.wageredUsd)],
     ['Paid', usd(totals.paidOutUsd)],
     ['Gross revenue', usd(totals.ggrUsd)],
+    ['Refunded of voided raffles', usd(totals.refundedUsd)],
     ['Community bonuses', usd(totals.communityBonusUsd)],
     ['Return', percent(totals.actualRtp)],
     ['Voided outcomes', count(totals.voidedOutcomes)],
@@ -145,6 +146,7 @@ function Games({ asked }: { readonly asked: Asked }) {
                 { heading: 'Wagered', cell: ({ wageredUsd }) => usd(wageredUsd), isNumber: true },
                 { heading: 'Paid', cell: ({ paidOutUsd }) => usd(paidOutUsd), isNumber: true },
                 { heading: 'Gross revenue', cell: ({ ggrUsd }) => usd(ggrUsd), isNumber: true },
+                { heading: 'Refunded', cell: ({ refundedUsd }) => usd(refundedUsd), isNumber: true },
                 { heading: 'Return', cell: ({ actualRtp }) => percent(actualRtp), isNumber: true },
                 { heading: 'Certified', cell: ({ certifiedRtp }) => percent(certifiedRtp), isNumber: true },
               ]}

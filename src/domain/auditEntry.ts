@@ -1,6 +1,6 @@
 /** Schemas of an entry of the audit log and of the query that filters entries. */
 import { Type } from '#typebox';
-import { escapeFormulas, Page, timeRange, timestamp } from './schema.js';
+import { escapeFormulas, nullable, Page, timeRange, timestamp } from './schema.js';
 
 export const AuditEntry = Type.Object({
   auditId: Type.Integer(),
@@ -14,6 +14,14 @@ export const AuditEntry = Type.Object({
     description:
       "SHA-256 of the previous entry's hash and this entry, hexadecimal. The hash of the newest entry therefore covers the whole log",
   }),
+});
+
+export const StatusChange = Type.Object({
+  auditId: Type.Integer({ description: 'Number of the change in the audit log' }),
+  at: timestamp(),
+  actor: Type.String({ description: 'Operator who made the change, or `worker`' }),
+  status: Type.String({ description: 'Status after the change' }),
+  reason: nullable(Type.String({ description: 'Reason of the change; null if none was given' })),
 });
 
 const TEXT = { maxLength: 200 };

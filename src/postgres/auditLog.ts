@@ -7,7 +7,11 @@
 
 import { createHash } from 'node:crypto';
 import type { Static } from '#typebox';
-import type { AuditEntry as AuditEntrySchema, AuditQuery as AuditQuerySchema } from '../domain/auditEntry.js';
+import type {
+  AuditEntry as AuditEntrySchema,
+  AuditQuery as AuditQuerySchema,
+  StatusChange as StatusChangeSchema,
+} from '../domain/auditEntry.js';
 import type { WithDates } from '../domain/schema.js';
 import type { AuditAction } from '../domain/significantEvents.js';
 import type { Sql, Transaction } from './connection.js';
@@ -67,6 +71,7 @@ export const because = (reason: string | undefined): { reason?: string } =>
   reason === undefined ? {} : { reason };
 
 export type AuditRow = WithDates<typeof AuditEntrySchema, 'at'>;
+export type StatusChange = WithDates<typeof StatusChangeSchema, 'at'>;
 
 /** Filter for audit entries. A field that is absent matches all entries. */
 export interface AuditFilter
@@ -117,6 +122,22 @@ export class AuditLog {
   /** Reads the newest entries below an id, newest first, or the newest of all entries if there is no id. */
   below(belowId: number | undefined, limit: number, filter: AuditFilter): Promise<AuditRow[]> {
     return this.#entries(filter, { limit, belowId });
+  }
+
+  /** Reads the newest change of a subject's status; null if nobody has changed it. */
+  async newestStatus(
+    action: 'game.update' | 'player.status' | 'raffle.void',
+    subject: string,
+  ): Promise<StatusChange | null> {
+    const [row] = await this.#sql<
+      { audit_id: bigint; at: Date; actor: string; after: { status?: string; reason?: string } }[]
+    >`
+      SELECT audit_id, at, actor, after FROM audit_log WHERE subject = ${subject} AND action = ${action}
+      ORDER BY audit_id DESC LIMIT 1`;
+    if (row === undefined) return null;
+    const { audit_id: auditId, at, actor, after } = row;
+    const status = action === 'raffle.void' ? 'CLOSED' : after.status!;
+    return { auditId: Number(auditId), at, actor, status, reason: after.reason ?? null };
   }
 
   async #entries(

@@ -12,6 +12,8 @@ const INDEXES: Readonly<Record<string, string>> = {
   blocks_with_outcomes: 'blocks (exhausted_at) WHERE exhausted_at IS NOT NULL AND octet_length(outcomes) > 0',
   // The feed of a partner's adjustments is read in this order.
   adjustments_by_entry: 'adjustments (partner_id, entry_id)',
+  // Who changed the status of a player or a game, and why.
+  audit_log_by_subject: 'audit_log (subject, audit_id)',
   // Few rounds are open or voided, because most are settled, so the index stays small.
   rounds_unsettled: "rounds (status, deal_id) WHERE status <> 'SETTLED'",
 };

@@ -243,6 +243,88 @@ describe.skipIf(browser === undefined)("the console's oversight pages", { timeou
     expect(searches.filter((url) => url.includes(apiKey.slice(0, 12)))).toEqual([]);
   });
 
+  /** Expects facts on the page by name, such as `Blocked by`. */
+  async function expectFacts(facts: Readonly<Record<string, string>>): Promise<void> {
+    for (const [fact, value] of Object.entries(facts)) {
+      const shown = page.locator('dl.facts > div').filter({ has: page.getByText(fact, { exact: true }) });
+      await shown.getByText(value, { exact: true }).waitFor();
+    }
+  }
+
+  test("a blocked player's page says who blocked the player and why, with a link to the audit log", async () => {
+    // A player whose name begins with the name of the blocked player has changes of its own.
+    for (const playerId of ['bo', 'bobby']) {
+      await service.spin(key, { gameId, playerId, wagerUsd: 0.25 });
+      const body = { status: 'BLOCKED', reason: `${playerId} asked for it` };
+      expect(
+        (await service.operator('PATCH', `/partners/${partnerId}/players/${playerId}`, body)).status,
+      ).toBe(200);
+    }
+    await go(`players/${partnerId}/bo`, 'Player bo');
+    await expectFacts({ 'Blocked by': 'operator', Reason: 'bo asked for it' });
+    await expectAccessible();
+    await page
+      .getByRole('main')
+      .getByRole('link', { name: /^Entry \d+$/ })
+      .click();
+    await page.getByRole('cell', { name: 'bo asked for it' }).waitFor();
+    await go(`players/${partnerId}/alice`, 'Player alice');
+    await page.getByText('Player since (UTC)').waitFor();
+    expect(await page.getByText('Blocked by').count()).toBe(0);
+  });
+
+  test("a suspended game's page says who suspended the game and why, until somebody else resumes it", async () => {
+    const change = (status: string, reason: string) =>
+      service.operator('PATCH', `/games/${gameId}`, { status, reason });
+    await change('SUSPENDED', 'the symbols are wrong');
+    await go(`games/${gameId}`, GAME);
+    await expectFacts({ 'Suspended by': 'operator', Reason: 'the symbols are wrong' });
+    await change('ACTIVE', 'the symbols are right');
+    await expectFacts({ 'Resumed by': 'operator', Reason: 'the symbols are right' });
+  });
+
+  test("a voided raffle's page says who voided it and why, and shows its refunds beside the revenue", async () => {
+    const prizes = [{ prizeName: 'Mug', prizeTier: 1, valueUsd: 0.5, count: 10 }];
+    const raffle = { displayName: 'Void me', configName: 'VOID_ME', ticketPriceUsd: 2, poolSize: 10, prizes };
+    const made = await service.operator<{ gameConfigId: number }>(
+      'POST',
+      `/partners/${partnerId}/raffles`,
+      raffle,
+    );
+    const id = made.body.gameConfigId;
+    const game = async () =>
+      (await service.operator<{ status: string; refunds: { isDone: boolean } | null }>('GET', `/games/${id}`))
+        .body;
+    await until(async () => (await game()).status === 'ACTIVE', 'the raffle is open');
+    for (const playerId of ['ann', 'bea', 'cis'])
+      expect((await service.spin(key, { gameId: id, playerId, wagerUsd: 2 })).status).toBe(200);
+    await service.operator('POST', `/raffles/${id}/void`, { reason: 'the mugs are broken' });
+    await until(async () => (await game()).refunds?.isDone === true, 'the tickets are refunded');
+    await go(`games/${id}`, 'Void me');
+    await expectFacts({
+      'Voided by': 'operator',
+      Reason: 'the mugs are broken',
+      'Gross revenue': '$4.50',
+      Refunded: '$6.00',
+      'Tickets refunded': '3 of 3, done',
+      'Revenue after refunds': '-$1.50',
+    });
+    // The report of games has the refunds beside the gross revenue, in the interval in which they were made.
+    type Report = { rows: { gameConfigId: number; ggrUsd: number; refundedUsd: number }[] };
+    const reported = async (interval: string) =>
+      (await service.operator<Report>('GET', `/reports/games?${interval}`)).body.rows.find(
+        ({ gameConfigId }) => gameConfigId === id,
+      );
+    expect(await reported('interval=LTD')).toMatchObject({ ggrUsd: 4.5, refundedUsd: 6 });
+    expect(await reported('interval=RANGE&from=2020-01-01&to=2020-01-02')).toMatchObject({ refundedUsd: 0 });
+    const dayBefore = new Date(Date.now() - 86_400_000).toISOString().slice(0, 10);
+    const other = service.operator<Report>(
+      'GET',
+      `/reports/games?interval=RANGE&from=${dayBefore}&to=2099-01-01&gameId=${gameId}`,
+    );
+    expect((await other).body.rows).toMatchObject([{ gameConfigId: gameId, refundedUsd: 0 }]);
+  });
+
   test('the console reports a page that fails, and its other pages keep working', async () => {
     await page.route('**/api/operator/v1/cells', (route) => route.fulfill({ json: {} }));
     await go('cells', 'Cells');

@@ -1,5 +1,6 @@
 /** Schemas and operations of PAR sheets and games. */
 import { type Static, Type } from '#typebox';
+import { StatusChange } from '../../domain/auditEntry.js';
 import { ERRORS } from '../../domain/errors.js';
 import { GAME_TYPES } from '../../domain/games/kindOfGame.js';
 import { ParSheetBody } from '../../domain/par.js';
@@ -165,6 +166,26 @@ export const OperatorGame = Type.Object({
   totals: GameTotals,
 });
 
+export const RaffleRefunds = Type.Object({
+  tickets: Type.Integer({
+    description: 'Number of committed tickets. Tickets in progress may still be added.',
+  }),
+  refunded: Type.Integer({ description: 'Number of refunded tickets. Their refunds are in the ledger.' }),
+  failed: Type.Integer({
+    description: 'Number of tickets that cannot be refunded because the balance would exceed its maximum',
+  }),
+  refundedUsd: usd('Sum of the refunds, in USD'),
+  isDone: Type.Boolean({
+    description: 'True if no ticket is in progress and every ticket was refunded or failed',
+  }),
+});
+
+export const GameDetail = Type.Object({
+  ...OperatorGame.properties,
+  statusChange: nullable(StatusChange),
+  refunds: nullable(RaffleRefunds),
+});
+
 /** A game after a change of its status. `queue` is null if Redis did not answer. */
 export const ChangedGame = Type.Object({
   ...OperatorGame.properties,
@@ -295,15 +316,25 @@ export const getGame = endpoint(
     summary: 'Get a game with its queue and its totals',
     scope: 'operator',
     status: 200,
-    response: OperatorGame,
+    response: GameDetail,
     hasSums: true,
     errors: [ERRORS.gameNotFound],
     failure: ERRORS.internal,
   },
   {
     description:
-      'Returns the number of ready outcomes, and the totals of the game in the ledger: spins, wagers, payouts and return to player.',
-    response: OPERATOR_GAME,
+      'Returns the number of ready outcomes, and the totals of the game in the ledger: spins, wagers, payouts and return to player. `statusChange` is the newest suspension, resumption or void by an operator, null if there is none or the service suspended the game. `refunds` are those of a voided raffle, which are not part of `totals`; null for other games.',
+    response: {
+      ...OPERATOR_GAME,
+      statusChange: {
+        auditId: 41,
+        at: '2026-11-22T05:10:44.120Z',
+        actor: 'operator',
+        status: 'ACTIVE',
+        reason: 'the display is repaired',
+      },
+      refunds: null,
+    },
   },
 );
 
@@ -475,7 +506,7 @@ export const listAllGames = endpoint(
   {
     description:
       'Lists the games of all partners, or of one partner with `partnerId`. `total` counts all of these games.',
-    response: { games: [getGame.shown.response], page: 1, limit: 20, total: 1 },
+    response: { games: [OPERATOR_GAME], page: 1, limit: 20, total: 1 },
   },
 );
 

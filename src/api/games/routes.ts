@@ -12,6 +12,7 @@ import { checkParSheet } from '../../domain/par.js';
 import { ID_MAX } from '../../domain/schema.js';
 import type { CommittedGame, GameRow, Registration } from '../../engine/catalog/games.store.js';
 import type { GameRecord } from '../../engine/cells/partnerReads.js';
+import type { VoidProgress } from '../../engine/raffles/raffles.store.js';
 import type { Store } from '../api.store.js';
 import { check, type JsonObject } from '../server/body.js';
 import { gameRowOf, knownGame, pathId } from '../server/found.js';
@@ -82,6 +83,22 @@ function queueOf({ nextIndex, blocks }: CommittedGame, record: GameRecord | unde
     outcomesReady: outcomes.reduce((sum, each) => sum + each, 0),
     consumed: nextIndex,
   };
+}
+
+export const refundsOf = ({ tickets, refunded, failed, refundedMicros, isDone }: VoidProgress) => ({
+  tickets,
+  refunded,
+  failed,
+  refundedUsd: jsonUsd(refundedMicros),
+  isDone,
+});
+
+/** Returns the operator's change that led to the game's status; null if none did. */
+function statusChangeOf({ auditLog }: Store, { gameId, status, statusReason }: GameRow) {
+  const subject = `game:${gameId}`;
+  if (statusReason === 'VOIDED') return auditLog.newestStatus('raffle.void', subject);
+  const isOperators = statusReason === null && (status === 'ACTIVE' || status === 'SUSPENDED');
+  return isOperators ? auditLog.newestStatus('game.update', subject) : null;
 }
 
 async function operatorGame(services: Services, row: GameRow) {
@@ -167,7 +184,13 @@ export const gameRoutes = (services: Services): Route[] => [
   }),
   route(contract.getGame, async ({ params }) => {
     const row = await gameRowOf(services.store, params.id);
-    return operatorGame(services, row);
+    const voided = row.statusReason === 'VOIDED';
+    const [game, statusChange, refunds] = await Promise.all([
+      operatorGame(services, row),
+      statusChangeOf(services.store, row),
+      voided ? services.store.raffles.voidProgress(row.gameId) : undefined,
+    ]);
+    return { ...game, statusChange, refunds: refunds === undefined ? null : refundsOf(refunds) };
   }),
   route(contract.updateGame, async ({ actor, params, body }) => {
     const { status, reason } = body;

@@ -1,5 +1,6 @@
 /** Schemas and operations of players and their balances. */
 import { type Static, Type } from '#typebox';
+import { StatusChange } from '../../domain/auditEntry.js';
 import { ERRORS } from '../../domain/errors.js';
 import {
   choice,
@@ -346,6 +347,7 @@ export const Statement = Type.Object({
   partnerId: Type.Integer(),
   playerId: Type.String(),
   status: PlayerStatus,
+  statusChange: nullable(StatusChange),
   balanceUsd: usd('Current balance of the player, in USD'),
   createdAt: timestamp(),
   entries: Type.Array(StatementEntry),
@@ -380,11 +382,12 @@ export const getStatement = endpoint(
   },
   {
     description:
-      'Lists entries of every kind: spins, the opening, adjustments, shares of communal progressives, and steps of rounds. The balance after an entry is the previous balance minus the wager plus the credit. A page may have fewer entries than `limit`, even none, while `nextCursor` is not null. CSV has all entries of the range. After days of the ledger were archived and removed, `completeFrom` (in CSV the header `X-Complete-From`) is the time from which all entries are available.',
+      '`statusChange` is the newest change of the status, null if there is none; until Redis has it, `status` is the earlier one. Lists entries of every kind: spins, the opening, adjustments, shares of communal progressives, and steps of rounds. The balance after an entry is the previous balance minus the wager plus the credit. A page may have fewer entries than `limit`, even none, while `nextCursor` is not null. CSV has all entries of the range. After days of the ledger were archived and removed, `completeFrom` (in CSV the header `X-Complete-From`) is the time from which all entries are available.',
     response: {
       partnerId: 2,
       playerId: 'alice',
       status: 'ACTIVE',
+      statusChange: null,
       balanceUsd: 1000.25,
       createdAt: '2026-11-22T04:13:57.812Z',
       entries: [STATEMENT_ENTRY],

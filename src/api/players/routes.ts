@@ -264,11 +264,15 @@ const getStatement = (services: Services): Route =>
       const wanted = await wantedStatement(services, request);
       const { partnerId, playerId, player, cursor } = wanted;
       const { entries, nextId } = await statementPage(services, wanted, cursor, request.query.limit);
-      const completeFrom = await archivedBefore(services, player);
+      const [completeFrom, statusChange] = await Promise.all([
+        archivedBefore(services, player),
+        services.store.auditLog.newestStatus('player.status', `player:${partnerId}:${playerId}`),
+      ]);
       return {
         partnerId,
         playerId,
         status: player.status,
+        statusChange,
         balanceUsd: jsonUsd(BigInt(player.balanceMicros)),
         createdAt: new Date(player.createdAtMs),
         entries: entries.map((entry) => statementEntry(services, entry)),

@@ -13,7 +13,7 @@ import {
   VoidBody,
 } from '../../domain/schema.js';
 import { endpoint } from '../contract/endpoint.js';
-import { GameResponse } from '../games/contract.js';
+import { GameResponse, RaffleRefunds } from '../games/contract.js';
 
 export const RaffleBody = Type.Object({
   displayName: opaque('Name shown to players'),
@@ -35,17 +35,7 @@ export const RaffleVoidResponse = Type.Object({
   gameConfigId: Type.Integer(),
   status: Type.String({ description: 'Status of the raffle, always `CLOSED`' }),
   statusReason: Type.String({ description: 'Reason for the status, always `VOIDED`' }),
-  tickets: Type.Integer({
-    description: 'Number of committed tickets. Tickets in progress may still be added.',
-  }),
-  refunded: Type.Integer({ description: 'Number of refunded tickets. Their refunds are in the ledger.' }),
-  failed: Type.Integer({
-    description: 'Number of tickets that cannot be refunded because the balance would exceed its maximum',
-  }),
-  refundedUsd: usd('Sum of the refunds, in USD'),
-  isDone: Type.Boolean({
-    description: 'True if no ticket is in progress and every ticket was refunded or failed',
-  }),
+  ...RaffleRefunds.properties,
   isInForce: Type.Boolean({
     description:
       'True if Redis sells no more tickets. False in a response with status 202: the void is on record, and a worker ends the sale.',

@@ -4,13 +4,12 @@
  */
 import type { Static } from '#typebox';
 import { ApiError, ERRORS, invalid } from '../../domain/errors.js';
-import { jsonUsd } from '../../domain/exactJson.js';
 import { checkPrizeTable, prizeTableUsd } from '../../domain/games/prizeTable.js';
 import type { PoolReveal } from '../../domain/games/rafflePool.js';
 import { microsToUsdText } from '../../domain/money.js';
 import type { GameRow } from '../../engine/catalog/games.store.js';
 import { Semaphore } from '../../platform/semaphore.js';
-import { gameOf } from '../games/routes.js';
+import { gameOf, refundsOf } from '../games/routes.js';
 import { activePartnerOf, pathId } from '../server/found.js';
 import { learn, Pending, type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
@@ -112,16 +111,11 @@ const voidRoutes = (services: Services): Route[] => [
     if (voided === 'no-raffle') throw new ApiError(ERRORS.gameTypeUnsupported);
     if (voided === 'closed') throw new ApiError(ERRORS.raffleClosed);
     const [isInForce] = await Promise.all([services.cells.endSale(voided.gameId), learn(services.catalog)]);
-    const { tickets, refunded, failed, refundedMicros, isDone } = voided;
     const shown = {
       gameConfigId: voided.gameId,
       status: 'CLOSED',
       statusReason: 'VOIDED',
-      tickets,
-      refunded,
-      failed,
-      refundedUsd: jsonUsd(refundedMicros),
-      isDone,
+      ...refundsOf(voided),
       isInForce,
     };
     return isInForce ? shown : new Pending(shown);

@@ -66,6 +66,9 @@ const figures = {
 const ofOutcomes = {
   voidedOutcomes: Type.Integer({ description: 'Number of sealed outcomes that were voided in the interval' }),
   ...open,
+  refundedUsd: usd(
+    'Refunds of the tickets of voided raffles, in USD. They are adjustments, so `ggrUsd` still has the price of these tickets.',
+  ),
 };
 
 export const GamesReportRow = Type.Object({
@@ -169,7 +172,7 @@ const FIGURES = {
   actualRtp: 0.9272,
 };
 
-const OF_OUTCOMES = { voidedOutcomes: 0, openRounds: 0, openWageredUsd: 0 };
+const OF_OUTCOMES = { voidedOutcomes: 0, openRounds: 0, openWageredUsd: 0, refundedUsd: 0 };
 
 const GAMES = {
   report: 'games',

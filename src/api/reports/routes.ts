@@ -72,6 +72,7 @@ const outcomesOf = (sums: Sums) => ({
   voidedOutcomes: jsonInteger(sums.voidedOutcomes),
   openRounds: jsonInteger(sums.openRounds),
   openWageredUsd: jsonUsd(sums.openWageredMicros),
+  refundedUsd: jsonUsd(sums.refundedMicros),
 });
 
 const gameOf = (row: GameReportRow) => ({

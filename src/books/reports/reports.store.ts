@@ -9,6 +9,7 @@ import { firstIdAt, idsIn } from '../../domain/entryId.js';
 import { kindOfGame } from '../../domain/games/index.js';
 import type { GameStatus, GameType } from '../../domain/games/kindOfGame.js';
 import type { PrizeTableUsd } from '../../domain/games/prizeTable.js';
+import { REFUND_PREFIX } from '../../domain/refund.js';
 import type { Sql } from '../../postgres/connection.js';
 import { raw } from '../../postgres/statements.js';
 import { FIRST_DAY, unsettledDays } from '../settlement/settledDays.store.js';
@@ -28,6 +29,8 @@ export interface Sums {
   /** Number of blackjack rounds open at the end of the interval, and the total stake on them. */
   readonly openRounds: bigint;
   readonly openWageredMicros: bigint;
+  /** Sum of the committed refunds of voided raffles. */
+  readonly refundedMicros: bigint;
 }
 
 export interface GameReportRow extends Sums {
@@ -74,9 +77,10 @@ interface SumColumns {
   voided: bigint;
   open_rounds: bigint;
   open_wagered: bigint;
+  refunded: bigint;
 }
 
-const SUMS = 'spins,wagered,paid,bonus,voided,open_rounds,open_wagered'.split(',');
+const SUMS = 'spins,wagered,paid,bonus,voided,open_rounds,open_wagered,refunded'.split(',');
 
 const sumsOf = (row: SumColumns): Sums => ({
   spins: row.spins,
@@ -86,10 +90,17 @@ const sumsOf = (row: SumColumns): Sums => ({
   voidedOutcomes: row.voided,
   openRounds: row.open_rounds,
   openWageredMicros: row.open_wagered,
+  refundedMicros: row.refunded,
 });
 
-/** Returns the first entry id after a UTC day; 0 for a day before the epoch. */
-const idAfter = (day: string): bigint => firstIdAt(Math.max(0, startOf(day) + DAY_MS));
+/** Returns the first entry id at a time: 0 before the epoch, and the largest id after the last one. */
+function idAt(ms: number): bigint {
+  const id = firstIdAt(Math.max(0, ms));
+  return id < ID_END ? id : ID_END;
+}
+
+/** Returns the first entry id after a UTC day. */
+const idAfter = (day: string): bigint => idAt(startOf(day) + DAY_MS);
 
 /**
  * Query for the rounds that were open before an entry id, by game, with the stake on them up to that entry.
@@ -145,6 +156,7 @@ export class Reports {
     const { from, to, partnerId, gameId, isToNow } = wanted;
     const [first, partner, game] = [from ?? '-infinity', partnerId ?? null, gameId ?? null];
     const before = isToNow ? ID_END : idAfter(to);
+    const since = from === undefined ? 0n : idAt(startOf(from));
     const own = raw(
       [
         partner === null ? '' : `AND partner_id = ${partner}`,
@@ -172,11 +184,16 @@ export class Reports {
         v AS (SELECT game_id, sum(coalesce(sealed_to, to_index) - from_index) AS voided FROM voids
               WHERE (voided_at AT TIME ZONE 'UTC')::date BETWEEN ${first}::date AND ${to}::date GROUP BY game_id),
         o AS (${openRoundsBefore(before)}),
+        r AS (SELECT game_id, refunded FROM raffles JOIN games g USING (game_id), LATERAL (
+                SELECT sum(amount_micros) AS refunded FROM adjustments a
+                WHERE a.partner_id = g.partner_id AND request_id >= ${REFUND_PREFIX} || game_id || ':'
+                  AND request_id < ${REFUND_PREFIX} || game_id || ';' AND entry_id >= ${since} AND entry_id < ${before}) a
+              WHERE voided_at IS NOT NULL ${own}),
         f AS (SELECT g.game_id, coalesce(spins, 0) AS spins, coalesce(wagered, 0) AS wagered, coalesce(paid, 0) AS paid,
                 coalesce(bonus, 0) AS bonus, coalesce(voided, 0) AS voided, coalesce(open_rounds, 0) AS open_rounds,
-                coalesce(open_wagered, 0) AS open_wagered
+                coalesce(open_wagered, 0) AS open_wagered, coalesce(refunded, 0) AS refunded
               FROM (SELECT game_id FROM games WHERE true ${own}) g LEFT JOIN d USING (game_id) LEFT JOIN b USING (game_id)
-                LEFT JOIN v USING (game_id) LEFT JOIN o USING (game_id)),
+                LEFT JOIN v USING (game_id) LEFT JOIN o USING (game_id) LEFT JOIN r USING (game_id)),
         t AS (SELECT json_build_object(${raw(SUMS.map((name) => `'${name}', coalesce(sum(${name}), 0)::text`).join(', '))}) AS all FROM f)
       SELECT t.all, p.* FROM t LEFT JOIN LATERAL (
         SELECT f.*, g.partner_id, g.config_name, g.display_name, g.game_type, g.status AS game_status, r.sealed_at,

@@ -18,6 +18,7 @@ const SUMS: readonly TableColumn<Schemas['GamesReportTotals']>[] = [
   { heading: 'RTP', value: (row) => row.actualRtp, kind: 'number' },
   { heading: 'voided', value: (row) => row.voidedOutcomes, kind: 'number' },
   { heading: 'open rounds', value: (row) => row.openRounds, kind: 'number' },
+  { heading: 'refunded USD', value: (row) => row.refundedUsd, kind: 'usd' },
 ];
 const GAMES: readonly TableColumn<Schemas['GamesReportRow']>[] = [
   { heading: 'game', value: (row) => row.gameConfigId, kind: 'number' },

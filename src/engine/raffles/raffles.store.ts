@@ -183,6 +183,11 @@ export class Raffles {
     return { gameId, partnerId, poolSize, cell, newestMove, epoch };
   }
 
+  /** Reads the progress of a void. Undefined if the raffle does not exist or is not voided. */
+  voidProgress(gameId: number): Promise<VoidProgress | undefined> {
+    return voidProgress(this.#sql, gameId);
+  }
+
   /**
    * Voids a raffle. If the raffle is already voided, the reason of the first call is kept.
    * @returns `unknown` if there is no such game; `no-raffle` if the game is not a raffle; `closed` if all its
@@ -237,7 +242,6 @@ const refundRange = (gameId: number) => ({
   to: `${REFUND_PREFIX}${gameId};`,
 });
 
-/** Reads the progress of a void. Undefined if the raffle does not exist or is not voided. */
 async function voidProgress(sql: Sql | Transaction, gameId: number): Promise<VoidProgress | undefined> {
   const { from, to } = refundRange(gameId);
   const [row] = await sql<
