@@ -8,9 +8,9 @@ import { saveCsv } from '../csv.js';
 import { Field, Form } from '../form.js';
 import { count, NONE, percent, time, usd } from '../format.js';
 import { useLoad } from '../load.js';
-import { GAME_COLUMN, usePartnerColumn, usePartnerNames } from '../names.js';
+import { GAME_COLUMN, GameLink, PartnerLink, usePartnerColumn, usePartnerNames } from '../names.js';
 import { go, linkTo, type Place } from '../router.js';
-import { Table } from '../table.js';
+import { type Column, Table } from '../table.js';
 import { Facts, Fault, Load, Panel, Status } from '../ui.js';
 
 const INTERVALS = ['DTD', 'MTD', 'YTD', 'LTD', 'RANGE'];
@@ -220,7 +220,42 @@ function Owed({ asked }: { readonly asked: Asked }) {
 const dayStart = (day: string | undefined): string | undefined =>
   day === undefined || day === '' ? undefined : `${day}T00:00:00Z`;
 
+type SignificantEvent = Schemas['SignificantEvent'];
+
+/** Columns of the event's partner, game, player and, for a large win, spin and payout. */
+function useObjectColumns(): readonly Column<SignificantEvent>[] {
+  const { nameOf } = usePartnerNames();
+  return [
+    {
+      heading: 'Partner',
+      cell: ({ partnerId }) => (partnerId === null ? NONE : <PartnerLink id={partnerId} />),
+      value: ({ partnerId }) => (partnerId === null ? undefined : nameOf(partnerId)),
+    },
+    {
+      heading: 'Game',
+      cell: ({ gameId }) => (gameId === null ? NONE : <GameLink id={gameId}>game {gameId}</GameLink>),
+    },
+    {
+      heading: 'Player',
+      cell: ({ partnerId, playerId }) =>
+        playerId === null || partnerId === null ? (
+          NONE
+        ) : (
+          <a href={linkTo(['players', partnerId, playerId])}>{playerId}</a>
+        ),
+    },
+    {
+      heading: 'Spin',
+      cell: ({ spinId }) =>
+        spinId === null ? NONE : <a href={linkTo(['lookup'], { id: spinId })}>{spinId.slice(0, 8)}…</a>,
+      value: ({ spinId }) => spinId ?? undefined,
+    },
+    { heading: 'Payout', cell: ({ payoutUsd }) => usd(payoutUsd), isNumber: true },
+  ];
+}
+
 function Events({ asked }: { readonly asked: Asked }) {
+  const objectColumns = useObjectColumns();
   const range = given({
     from: dayStart(asked.from),
     to: dayStart(asked.to),
@@ -258,6 +293,7 @@ function Events({ asked }: { readonly asked: Asked }) {
                 { heading: 'Severity', cell: ({ severity }) => <Status of={severity} /> },
                 { heading: 'Who', cell: ({ actor }) => actor },
                 { heading: 'What', cell: ({ subject }) => subject },
+                ...objectColumns,
               ]}
             />
             {nextCursor === null ? null : (

@@ -4,7 +4,7 @@
  */
 
 import { Type } from '#typebox';
-import { choice, nullable, timestamp } from './schema.js';
+import { choice, nullable, timestamp, usd } from './schema.js';
 
 export type Severity = 'INFO' | 'WARNING' | 'CRITICAL';
 
@@ -109,6 +109,14 @@ export const SignificantEvent = Type.Object({
       description: 'Id of the partner to which the subject belongs; null if it belongs to no partner',
     }),
   ),
+  gameId: nullable(Type.Integer({ description: 'Game of the large win, or the game that is the subject' })),
+  playerId: nullable(
+    Type.String({ description: 'Player of the large win, or the player who is the subject' }),
+  ),
+  spinId: nullable(
+    Type.String({ description: 'Spin of the large win, or its blackjack round; null for other events' }),
+  ),
+  payoutUsd: nullable(usd('Payout of the large win, in USD; null for other events')),
   data: Type.Unknown({
     description: '`before` and `after` of an action, or the data of the webhook event of a large win',
   }),

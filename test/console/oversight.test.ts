@@ -4,6 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -17,6 +18,8 @@ import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
+/** Folder for pictures of pages that only this file visits. */
+const PICTURES = process.env.CONSOLE_PICTURES;
 const WAIT_MS = 60_000;
 const GAME = 'classic-three';
 
@@ -323,6 +326,36 @@ describe.skipIf(browser === undefined)("the console's oversight pages", { timeou
       `/reports/games?interval=RANGE&from=${dayBefore}&to=2099-01-01&gameId=${gameId}`,
     );
     expect((await other).body.rows).toMatchObject([{ gameConfigId: gameId, refundedUsd: 0 }]);
+  });
+
+  test('the console lists a large win with its payout, and links to its game, player and spin', async () => {
+    await service.operator('PATCH', `/partners/${partnerId}`, { largeWinThresholdUsd: 0.4 });
+    const prizes = [{ prizeName: 'Mug', prizeTier: 1, valueUsd: 0.75, count: 10 }];
+    const raffle = { displayName: 'Wins', configName: 'WINS', ticketPriceUsd: 1, poolSize: 10, prizes };
+    const made = await service.operator<{ gameConfigId: number }>(
+      'POST',
+      `/partners/${partnerId}/raffles`,
+      raffle,
+    );
+    const id = made.body.gameConfigId;
+    const status = async () => (await service.operator('GET', `/games/${id}`)).body.status;
+    await until(async () => (await status()) === 'ACTIVE', 'the raffle is open');
+    const won = await service.spin<{ spinId: string }>(key, { gameId: id, playerId: 'winnie', wagerUsd: 1 });
+    expect(won.status).toBe(200);
+    await go('reports?of=events&type=spin.large_win', 'Reports');
+    const row = page.getByRole('row').filter({ hasText: 'winnie' });
+    await row.getByRole('cell', { name: '$0.75' }).waitFor();
+    await expectAccessible();
+    const targets = await row
+      .getByRole('link')
+      .evaluateAll((links) => links.map((link) => link.getAttribute('href')));
+    expect(targets).toEqual([
+      `#/partners/${partnerId}`,
+      `#/games/${id}`,
+      `#/players/${partnerId}/winnie`,
+      `#/lookup?id=${won.body.spinId}`,
+    ]);
+    if (PICTURES !== undefined) await page.screenshot({ path: join(PICTURES, 'large-wins.png') });
   });
 
   test('the console reports a page that fails, and its other pages keep working', async () => {

@@ -294,6 +294,32 @@ const EVENT = {
   subject: 'cell:3',
   partnerId: null,
   data: { before: null, after: { reason: 'game 7: index 12 is not the next one of the ledger' } },
+  gameId: null,
+  playerId: null,
+  spinId: null,
+  payoutUsd: null,
+};
+
+const WIN = {
+  eventId: 'w17',
+  at: '2026-11-22T04:15:20.004Z',
+  type: 'spin.large_win',
+  severity: 'INFO',
+  actor: 'worker',
+  subject: 'player:2:alice',
+  partnerId: 2,
+  data: {
+    spinId: '3f0c1f5ab3d94dd0a6a1c9d1b0e0f4c2',
+    gameId: 3,
+    playerId: 'alice',
+    payoutUsd: 250,
+    prizeTier: 6,
+    requestId: 'r-1',
+  },
+  gameId: 3,
+  playerId: 'alice',
+  spinId: '3f0c1f5ab3d94dd0a6a1c9d1b0e0f4c2',
+  payoutUsd: 250,
 };
 
 export const getEventsReport = endpoint(
@@ -313,11 +339,11 @@ export const getEventsReport = endpoint(
   },
   {
     description:
-      'Lists every action of the audit log with its severity, and every large win. `data` has the stored details of the event. CSV has all events of the range. docs/reports.md lists the types.',
+      'Lists every action of the audit log with its severity, and every large win. `gameId`, `playerId`, `spinId` and `payoutUsd` describe a large win. `data` has the stored details of the event. CSV has all events of the range. docs/reports.md lists the types.',
     response: {
-      events: [EVENT],
-      nextCursor: 'a412.w0',
+      events: [EVENT, WIN],
+      nextCursor: 'a412.w17',
     },
-    csv: csvOf([EVENT]),
+    csv: csvOf([EVENT, WIN]),
   },
 );

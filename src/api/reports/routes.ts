@@ -229,15 +229,19 @@ function eventsWanted({ query }: EventsRequest): { wanted: EventsWanted; place: 
   };
 }
 
-const eventRowOf = ({ eventId, at, type, severity, actor, subject, partnerId, data }: SignificantEvent) => ({
-  eventId,
-  at: at.toISOString(),
-  type,
-  severity,
-  actor,
-  subject,
-  partnerId,
-  data: exactJson(data),
+const eventRowOf = (event: SignificantEvent) => ({
+  eventId: event.eventId,
+  at: event.at.toISOString(),
+  type: event.type,
+  severity: event.severity,
+  actor: event.actor,
+  subject: event.subject,
+  partnerId: event.partnerId,
+  data: exactJson(event.data),
+  gameId: event.gameId,
+  playerId: event.playerId,
+  spinId: event.spinId,
+  payoutUsd: event.payoutUsd,
 });
 
 async function* eventsCsv({ store }: Services, request: EventsRequest): AsyncGenerator<string> {

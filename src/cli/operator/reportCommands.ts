@@ -45,6 +45,9 @@ const EVENTS: readonly TableColumn<Schemas['SignificantEvent']>[] = [
   { heading: 'actor', value: (row) => row.actor },
   { heading: 'subject', value: (row) => row.subject },
   { heading: 'partner', value: (row) => row.partnerId, kind: 'number' },
+  { heading: 'game', value: (row) => row.gameId, kind: 'number' },
+  { heading: 'payout USD', value: (row) => row.payoutUsd, kind: 'usd' },
+  { heading: 'spin', value: (row) => row.spinId },
 ];
 
 export function addReportCommands(commands: OperatorCommands): void {

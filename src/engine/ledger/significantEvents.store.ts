@@ -170,6 +170,26 @@ export class SignificantEvents {
   }
 }
 
+type LargeWin = Extract<NewEvent, { event: typeof LARGE_WIN }>['data'];
+
+const winOf = ({ gameId, playerId, spinId, payoutUsd }: LargeWin) => ({
+  gameId,
+  playerId,
+  spinId,
+  payoutUsd,
+});
+
+/** Returns the game or the player that a subject such as `game:7` or `player:2:alice` names. */
+function objectsOf(subject: string) {
+  const [, kind, rest = ''] = /^(game|player):(.*)$/s.exec(subject) ?? [];
+  return {
+    gameId: kind === 'game' && /^\d{1,9}$/.test(rest) ? Number(rest) : null,
+    playerId: kind === 'player' ? rest.slice(rest.indexOf(':') + 1) : null,
+    spinId: null,
+    payoutUsd: null,
+  };
+}
+
 const eventOf = (row: Row, source: 'a' | 'w'): SignificantEvent => ({
   eventId: `${source}${row.id}`,
   at: row.at,
@@ -178,5 +198,6 @@ const eventOf = (row: Row, source: 'a' | 'w'): SignificantEvent => ({
   actor: row.actor,
   subject: row.subject,
   partnerId: row.partner_id,
+  ...(source === 'w' ? winOf(row.after as LargeWin) : objectsOf(row.subject)),
   data: source === 'w' ? row.after : { before: row.before, after: row.after },
 });

@@ -5,6 +5,7 @@ import { connectPostgres } from '../../../src/postgres/connect.js';
 import type { Sql } from '../../../src/postgres/connection.js';
 import { freshStores } from '../../setup/freshStores.js';
 import { type Client, OPERATOR_KEY } from '../../support/client.js';
+import { command } from '../../support/command.js';
 import { startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
 import type { TestStores } from '../../support/stores.js';
@@ -171,6 +172,31 @@ test('reports a liability that equals the sum of all statements, split into posi
     '/reports/liability?date=2020-01-01',
   );
   expect(past).toMatchObject({ noActivity: true, date: '2020-01-01' });
+});
+
+test('the CSV and the command show the game, player, spin and payout of a large win in columns', async () => {
+  const wins = csvOf((await asCsv('operator', '/reports/events?type=spin.large_win')).text);
+  expect(wins.length).toBeGreaterThan(0);
+  for (const { data, ...columns } of wins) {
+    const { gameId, playerId, spinId, payoutUsd } = JSON.parse(data!.replaceAll('""', '"'));
+    expect(columns).toMatchObject({
+      gameId: String(gameId),
+      playerId,
+      spinId,
+      payoutUsd: String(payoutUsd),
+      partnerId: String(partner.partnerId),
+    });
+  }
+  const { out } = await command(service, 'report', 'events', '--type', 'spin.large_win');
+  expect(out).toMatch(/^at .* partner +game +payout USD +spin$/m);
+  const [win] = wins;
+  expect(out).toMatch(new RegExp(` ${win!.partnerId} +${win!.gameId} +[\\d.]+ +${win!.spinId}$`, 'm'));
+  const adjusted = csvOf((await asCsv('operator', '/reports/events?type=player.adjust')).text);
+  expect(adjusted[0]).toMatchObject({
+    playerId: adjusted[0]!.subject!.split(':')[2],
+    spinId: '',
+    payoutUsd: '',
+  });
 });
 
 test('reports audit log entries and large wins as events, each once over all pages, and filters them by field', async () => {
