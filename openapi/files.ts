@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { BASES, type Scope } from '../src/api/contract/apis.js';
 import { errorsOf, openApiDocuments } from '../src/api/contract/documents.js';
 import { CONTRACTS, ENDPOINTS, isEndpoint } from '../src/api/index.js';
-import { ERRORS, type ErrorEntry } from '../src/domain/errors.js';
+import { ERRORS, type ErrorEntry, happenedAt } from '../src/domain/errors.js';
 
 /** Default name of the service, without the setting `BRAND`. */
 const BRAND = 'Spindle';
@@ -29,17 +29,23 @@ function formatted(value: object): string {
 
 /** Renders the error catalogue for the client package. */
 function catalogText(): string {
-  const entries = Object.values(ERRORS).map(
-    ({ code, status, retry, message }) =>
-      `  '${code}': { status: ${status}, retry: '${retry}', message: ${JSON.stringify(message)} },\n`,
-  );
+  const entries = Object.values(ERRORS).map(({ code, status, retry, happened, message }) => {
+    const own = happened === happenedAt(status) ? '' : ` happened: '${happened}',`;
+    return `  '${code}': { status: ${status}, retry: '${retry}',${own} message: ${JSON.stringify(message)} },\n`;
+  });
   return `/** Made of the service's error catalogue by \`npm run openapi\`. */
 
 /** Retry advice of an error: never, later, with the same requestId, or with a new requestId. */
 export type RetryClass = 'never' | 'later' | 'same-request-id' | 'new-request-id';
+/**
+ * What an error says about a spin or deal: it did not happen, its result is not known yet, it did not happen
+ * if it had a requestId (the client sends one), or its requestId belongs to another request.
+ */
+export type Happened = 'no' | 'unknown' | 'no-with-request-id' | 'other-request';
 
+/** \`happened\` is left out where the status tells it: \`unknown\` for 5xx, otherwise \`no\`. */
 export const ERROR_CATALOG = {
-${entries.join('')}} as const satisfies Record<string, { status: number; retry: RetryClass; message: string }>;
+${entries.join('')}} as const satisfies Record<string, { status: number; retry: RetryClass; happened?: Happened; message: string }>;
 
 export type ErrorCode = keyof typeof ERROR_CATALOG;
 `;

@@ -14,10 +14,22 @@
  */
 export type RetryClass = 'never' | 'later' | 'same-request-id' | 'new-request-id';
 
+/**
+ * What an error says about the request that got it, such as a bet. An earlier attempt at the same bet may
+ * have happened even if this one did not.
+ * - `no`: the request changed nothing.
+ * - `unknown`: it may have happened. Repeating it with the same requestId tells.
+ * - `no-with-request-id`: `no` if the request had a requestId (an action of a round: a `seq`). Otherwise
+ *   `unknown`, because KS-4110 would name nothing to repeat.
+ * - `other-request`: the request changed nothing, but its requestId belongs to another one that happened.
+ */
+export type Happened = 'no' | 'unknown' | 'no-with-request-id' | 'other-request';
+
 export interface ErrorEntry {
   readonly code: string;
   readonly status: number;
   readonly retry: RetryClass;
+  readonly happened: Happened;
   readonly message: string;
   /**
    * An error code of the contract for an operation that this service does not offer. The service never sends
@@ -26,10 +38,18 @@ export interface ErrorEntry {
   readonly reserved?: true;
 }
 
-const entry = (code: string, status: number, retry: RetryClass, message: string): ErrorEntry =>
-  Object.freeze({ code, status, retry, message });
+/** What an error with a status says unless its code says something else: a 5xx may have happened. */
+export const happenedAt = (status: number): Happened => (status >= 500 ? 'unknown' : 'no');
+
+const entry = (
+  code: string,
+  status: number,
+  retry: RetryClass,
+  message: string,
+  happened = happenedAt(status),
+): ErrorEntry => Object.freeze({ code, status, retry, happened, message });
 const reserved = (code: string, status: number, message: string): ErrorEntry =>
-  Object.freeze({ code, status, retry: status >= 500 ? 'later' : 'never', message, reserved: true });
+  Object.freeze({ ...entry(code, status, status >= 500 ? 'later' : 'never', message), reserved: true });
 
 export const ERRORS = {
   missingApiKey: entry('KS-4001', 401, 'never', 'The X-API-Key header is missing'),
@@ -52,8 +72,20 @@ export const ERRORS = {
   invalidWebhookEvents: entry('KS-4107', 400, 'never', 'The webhook event types are not valid'),
   configNameTaken: entry('KS-4108', 409, 'never', 'A game with this configName already exists'),
   deprecated4109: reserved('KS-4109', 400, 'Deprecated, no longer returned'),
-  spinInProgress: entry('KS-4110', 409, 'same-request-id', 'A request with this requestId is in progress'),
-  requestIdReused: entry('KS-4111', 409, 'never', 'The requestId was used for a different spin request'),
+  spinInProgress: entry(
+    'KS-4110',
+    409,
+    'same-request-id',
+    'A request with this requestId is in progress',
+    'unknown',
+  ),
+  requestIdReused: entry(
+    'KS-4111',
+    409,
+    'never',
+    'The requestId was used for a different spin request',
+    'other-request',
+  ),
   unsupportedInterfaceVersion: entry(
     'KS-4112',
     426,
@@ -66,7 +98,13 @@ export const ERRORS = {
   notPermitted: entry('KS-4116', 403, 'never', "The operator's role does not permit this"),
   gameNotFound: entry('KS-4201', 404, 'never', 'The game is not found'),
   gameNotActive: entry('KS-4202', 400, 'never', 'The game is not active'),
-  queueExhausted: entry('KS-4203', 503, 'later', 'The outcome queue of the game is exhausted for the moment'),
+  queueExhausted: entry(
+    'KS-4203',
+    503,
+    'later',
+    'The outcome queue of the game is exhausted for the moment',
+    'no',
+  ),
   playerNotFound: entry('KS-4204', 404, 'never', 'The player is not found'),
   parSheetNotFound: entry('KS-4205', 404, 'never', 'The PAR sheet is not found'),
   webhookNotFound: entry('KS-4206', 404, 'never', 'The webhook is not found'),
@@ -123,9 +161,15 @@ export const ERRORS = {
   progressiveInterval: entry('KS-4605', 400, 'never', 'triggerAtSpins must be a multiple of triggerInterval'),
   progressiveFailed: entry('KS-4606', 500, 'later', 'The communal progressive could not be advanced'),
   internal: entry('KS-5001', 500, 'later', 'Internal server error'),
-  unavailable: entry('KS-5002', 503, 'later', 'The service is unavailable for the moment'),
-  spinFailed: entry('KS-5003', 500, 'new-request-id', 'The spin failed; the wager was not deducted'),
-  authenticationFailed: entry('KS-5004', 500, 'later', 'The API key could not be checked'),
+  unavailable: entry(
+    'KS-5002',
+    503,
+    'later',
+    'The service is unavailable for the moment',
+    'no-with-request-id',
+  ),
+  spinFailed: entry('KS-5003', 500, 'new-request-id', 'The spin failed; the wager was not deducted', 'no'),
+  authenticationFailed: entry('KS-5004', 500, 'later', 'The API key could not be checked', 'no'),
   gameRegistrationFailed: entry('KS-5005', 500, 'later', 'The game could not be registered'),
   parUploadFailed: entry('KS-5006', 500, 'later', 'The PAR sheet could not be stored'),
   partnerCreationFailed: entry('KS-5007', 500, 'later', 'The partner could not be created'),
@@ -137,14 +181,22 @@ export const ERRORS = {
     503,
     'new-request-id',
     'Funding is unavailable for the moment; the spin did not happen',
+    'no',
   ),
   noBlockServable: entry(
     'KS-5012',
     503,
     'new-request-id',
     'No outcome block is available; the spin did not happen',
+    'no',
   ),
-  dealingOff: entry('KS-5013', 503, 'later', 'Dealing is switched off for the moment; nothing was dealt'),
+  dealingOff: entry(
+    'KS-5013',
+    503,
+    'new-request-id',
+    'Dealing is switched off for the moment; nothing was dealt',
+    'no',
+  ),
 } as const satisfies Record<string, ErrorEntry>;
 
 /** Path of the page, served by the service, that describes an error and its remedy. */

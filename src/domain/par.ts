@@ -49,7 +49,7 @@ export const ParTierBody = Type.Object({
   name: text('Tier name'),
   probability: probability("Sum of the comboProbability of the tier's combinations"),
   payMultiplier: payMultiplier(
-    'Nominal pay multiplier of the tier; 0 for tier 0. Payouts use the multiplier of the combination instead',
+    'Nominal pay multiplier of the tier; 0 for tier 0, otherwise among the multipliers of its combinations. A spin pays that of its combination',
   ),
 });
 

@@ -35,6 +35,7 @@ export const PAR_RULES: readonly Rule[] = [
   checkCombinationTiers,
   checkPayouts,
   checkTierProbabilities,
+  checkTierMultipliers,
   checkRtp,
 ];
 
@@ -199,6 +200,24 @@ function checkTierProbabilities({ tiers, combinations }: Draft, report: ReportFa
       `/tiers/${index}/probability`,
       `is ${probability}, but the tier's combinations sum to ${decimalToNumber(sum)}`,
     );
+  });
+}
+
+/** The multiplier of a tier lies among those of its combinations, which are what a spin pays. */
+function checkTierMultipliers({ tiers, combinations }: Draft, report: ReportFault): void {
+  const paid = allDefined(
+    combinations?.map(({ tierId, payMultiplier }) =>
+      tierId === undefined || payMultiplier === undefined ? undefined : { tierId, payMultiplier },
+    ),
+  );
+  if (paid === undefined) return;
+  tiers?.forEach(({ tierId, payMultiplier }, index) => {
+    const own = paid.filter((each) => each.tierId === tierId).map((each) => each.payMultiplier);
+    if (payMultiplier === undefined || own.length === 0 || tierId === 0) return;
+    const [least, most] = [Math.min(...own), Math.max(...own)];
+    if (payMultiplier >= least && payMultiplier <= most) return;
+    const range = least === most ? least : `${least} to ${most}`;
+    report(`/tiers/${index}/payMultiplier`, `is ${payMultiplier}, but the tier's combinations pay ${range}`);
   });
 }
 

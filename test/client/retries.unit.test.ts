@@ -125,6 +125,21 @@ describe('retries of a spin by the client', () => {
     expect(await outcome(full.client.spin(SPIN))).toMatchObject({ name: 'SpindleError', code: 'KS-5012' });
   });
 
+  test.each(CODES.filter(([, { retry }]) => retry !== 'never'))(
+    'the client reports a spin that ends with %s as unknown only if it may have happened',
+    async (code, { status }) => {
+      const { client } = scripted([refusal(code)], { deadlineMs: 3000 });
+      const { happened } = new SpindleError({ status, code, message: 'm' });
+      const name = happened === 'unknown' ? 'UnknownSpinError' : 'SpindleError';
+      expect(await outcome(client.spin(SPIN))).toMatchObject({ name });
+    },
+  );
+
+  test('the client has the id of the HTTP request under its old name, too', () => {
+    const error = new SpindleError({ status: 400, code: 'KS-4103', message: 'm', httpRequestId: 'req-1' });
+    expect([error.httpRequestId, error.requestId]).toEqual(['req-1', 'req-1']);
+  });
+
   test('the client reports each attempt before it sends it, and stops on an abort signal', async () => {
     const { client, sent } = scripted(['cut', 'cut', success]);
     const stop = new AbortController();
@@ -220,7 +235,8 @@ describe('errors of the client', () => {
       status: 400,
       retry: 'never',
       details,
-      requestId: 'req-1',
+      happened: 'no',
+      httpRequestId: 'req-1',
     });
   });
 
@@ -278,7 +294,8 @@ describe('retries of other calls by the client', () => {
       status: 400,
       retry: 'never',
       details,
-      requestId: 'req-1',
+      happened: 'no',
+      httpRequestId: 'req-1',
     });
   });
 

@@ -91,7 +91,7 @@ const NOT_RUN: readonly (readonly [page: string, language: string, count: number
   [
     'docs/production.md',
     'sh',
-    6,
+    7,
     'creates a system user and installs into /opt; test/deployment/installation.unit.test.ts checks the files that it installs',
   ],
   [

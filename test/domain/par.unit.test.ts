@@ -156,13 +156,20 @@ describe('rules for PAR sheets', () => {
       (b) => {
         b.certifiedRtp -= b.combinations[13].payMultiplier * b.combinations[13].comboProbability;
         b.combinations[13].payMultiplier = 0;
+        b.tiers[6].payMultiplier = 0;
       },
+    ],
+    [
+      'a tier shows what its combinations pay',
+      '/tiers/1/payMultiplier',
+      (b) => Object.assign(b.tiers[1], { payMultiplier: 99 }),
     ],
     [
       'a payout is bounded',
       '/combinations/13/payMultiplier',
       (b) => {
         Object.assign(b.combinations[13], { payMultiplier: 1e10 });
+        Object.assign(b.tiers[6], { payMultiplier: 1e10 });
         b.certifiedRtp = 20_000_000.848;
       },
     ],
@@ -191,6 +198,21 @@ describe('rules for PAR sheets', () => {
   test.each(cases)('reports exactly one fault for a PAR sheet that breaks only: %s', (_, path, change) => {
     expect(pathsAfter(change)).toEqual(path === '' ? [] : [path]);
   });
+
+  test.each(['classic-3-reel', 'double-strike', 'five-reel-wild', 'penny-sub-cent'])(
+    'names both multipliers if a tier of the sheet %s contradicts its combinations',
+    (name) => {
+      const body = sample(name);
+      if (name === 'five-reel-wild') body.certifiedRtp = 0.7775;
+      const tier = body.tiers.at(-1);
+      const [most, wrong] = [tier.payMultiplier, tier.payMultiplier + 0.5];
+      expect(checkParSheet(body)).not.toHaveProperty('faults');
+      tier.payMultiplier = wrong;
+      const [fault, ...others] = (checkParSheet(body) as { faults: { message: string }[] }).faults;
+      expect(others).toEqual([]);
+      expect(fault!.message).toBe(`is ${wrong}, but the tier's combinations pay ${most}`);
+    },
+  );
 
   test('rejects a PAR sheet with two tiers of the same id', () => {
     expect(pathsAfter((body) => Object.assign(body.tiers[6], { tierId: 5 }))).toContain('/tiers/6/tierId');
@@ -290,7 +312,13 @@ describe('arbitrary bodies as PAR sheets', () => {
       body.combinations[11].comboProbability = Number.MIN_VALUE;
       body.denominationUsd = Number.MIN_VALUE;
     });
-    expect(paths).toEqual(['/denominationUsd', '/tiers/4/probability', '/certifiedRtp']);
+    expect(paths).toEqual([
+      '/denominationUsd',
+      '/tiers/4/probability',
+      '/tiers/5/payMultiplier',
+      '/tiers/6/payMultiplier',
+      '/certifiedRtp',
+    ]);
   });
 
   test('ignores unknown fields of a PAR sheet and does not keep them', () => {

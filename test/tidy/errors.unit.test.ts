@@ -77,7 +77,7 @@ describe('docs/errors.md', () => {
     never: 'never',
     later: 'later',
     'same-request-id': 'same requestId',
-    'new-request-id': 'new requestId',
+    'new-request-id': 'any requestId',
   };
 
   test('docs/errors.md has one row for each code of the error catalogue, in the same words', () => {

@@ -198,7 +198,7 @@ export async function bodyOf<Body>(call: Promise<Answered<Body>>): Promise<Body>
     code,
     message,
     details,
-    requestId: response.headers.get('X-Request-Id') ?? undefined,
+    httpRequestId: response.headers.get('X-Request-Id') ?? undefined,
     retryAfterSeconds: Number.isFinite(wait) ? wait : undefined,
   });
 }

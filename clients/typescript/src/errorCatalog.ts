@@ -2,7 +2,13 @@
 
 /** Retry advice of an error: never, later, with the same requestId, or with a new requestId. */
 export type RetryClass = 'never' | 'later' | 'same-request-id' | 'new-request-id';
+/**
+ * What an error says about a spin or deal: it did not happen, its result is not known yet, it did not happen
+ * if it had a requestId (the client sends one), or its requestId belongs to another request.
+ */
+export type Happened = 'no' | 'unknown' | 'no-with-request-id' | 'other-request';
 
+/** `happened` is left out where the status tells it: `unknown` for 5xx, otherwise `no`. */
 export const ERROR_CATALOG = {
   'KS-4001': { status: 401, retry: 'never', message: "The X-API-Key header is missing" },
   'KS-4002': { status: 401, retry: 'never', message: "The API key is not valid" },
@@ -19,8 +25,8 @@ export const ERROR_CATALOG = {
   'KS-4107': { status: 400, retry: 'never', message: "The webhook event types are not valid" },
   'KS-4108': { status: 409, retry: 'never', message: "A game with this configName already exists" },
   'KS-4109': { status: 400, retry: 'never', message: "Deprecated, no longer returned" },
-  'KS-4110': { status: 409, retry: 'same-request-id', message: "A request with this requestId is in progress" },
-  'KS-4111': { status: 409, retry: 'never', message: "The requestId was used for a different spin request" },
+  'KS-4110': { status: 409, retry: 'same-request-id', happened: 'unknown', message: "A request with this requestId is in progress" },
+  'KS-4111': { status: 409, retry: 'never', happened: 'other-request', message: "The requestId was used for a different spin request" },
   'KS-4112': { status: 426, retry: 'never', message: "The interface_version is not supported; send a semver version with major 1" },
   'KS-4113': { status: 410, retry: 'never', message: "This version of the API has ended" },
   'KS-4114': { status: 409, retry: 'never', message: "The partner has reached its limit" },
@@ -28,7 +34,7 @@ export const ERROR_CATALOG = {
   'KS-4116': { status: 403, retry: 'never', message: "The operator's role does not permit this" },
   'KS-4201': { status: 404, retry: 'never', message: "The game is not found" },
   'KS-4202': { status: 400, retry: 'never', message: "The game is not active" },
-  'KS-4203': { status: 503, retry: 'later', message: "The outcome queue of the game is exhausted for the moment" },
+  'KS-4203': { status: 503, retry: 'later', happened: 'no', message: "The outcome queue of the game is exhausted for the moment" },
   'KS-4204': { status: 404, retry: 'never', message: "The player is not found" },
   'KS-4205': { status: 404, retry: 'never', message: "The PAR sheet is not found" },
   'KS-4206': { status: 404, retry: 'never', message: "The webhook is not found" },
@@ -65,18 +71,18 @@ export const ERROR_CATALOG = {
   'KS-4605': { status: 400, retry: 'never', message: "triggerAtSpins must be a multiple of triggerInterval" },
   'KS-4606': { status: 500, retry: 'later', message: "The communal progressive could not be advanced" },
   'KS-5001': { status: 500, retry: 'later', message: "Internal server error" },
-  'KS-5002': { status: 503, retry: 'later', message: "The service is unavailable for the moment" },
-  'KS-5003': { status: 500, retry: 'new-request-id', message: "The spin failed; the wager was not deducted" },
-  'KS-5004': { status: 500, retry: 'later', message: "The API key could not be checked" },
+  'KS-5002': { status: 503, retry: 'later', happened: 'no-with-request-id', message: "The service is unavailable for the moment" },
+  'KS-5003': { status: 500, retry: 'new-request-id', happened: 'no', message: "The spin failed; the wager was not deducted" },
+  'KS-5004': { status: 500, retry: 'later', happened: 'no', message: "The API key could not be checked" },
   'KS-5005': { status: 500, retry: 'later', message: "The game could not be registered" },
   'KS-5006': { status: 500, retry: 'later', message: "The PAR sheet could not be stored" },
   'KS-5007': { status: 500, retry: 'later', message: "The partner could not be created" },
   'KS-5008': { status: 500, retry: 'later', message: "The API key could not be issued" },
   'KS-5009': { status: 500, retry: 'later', message: "The settlement report could not be generated" },
   'KS-5010': { status: 500, retry: 'later', message: "The player could not be resolved" },
-  'KS-5011': { status: 503, retry: 'new-request-id', message: "Funding is unavailable for the moment; the spin did not happen" },
-  'KS-5012': { status: 503, retry: 'new-request-id', message: "No outcome block is available; the spin did not happen" },
-  'KS-5013': { status: 503, retry: 'later', message: "Dealing is switched off for the moment; nothing was dealt" },
-} as const satisfies Record<string, { status: number; retry: RetryClass; message: string }>;
+  'KS-5011': { status: 503, retry: 'new-request-id', happened: 'no', message: "Funding is unavailable for the moment; the spin did not happen" },
+  'KS-5012': { status: 503, retry: 'new-request-id', happened: 'no', message: "No outcome block is available; the spin did not happen" },
+  'KS-5013': { status: 503, retry: 'new-request-id', happened: 'no', message: "Dealing is switched off for the moment; nothing was dealt" },
+} as const satisfies Record<string, { status: number; retry: RetryClass; happened?: Happened; message: string }>;
 
 export type ErrorCode = keyof typeof ERROR_CATALOG;

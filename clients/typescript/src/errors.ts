@@ -2,9 +2,12 @@
  * The errors that the client throws: the service refused a request, did not answer, or the result of a spin
  * is unknown.
  */
-import { ERROR_CATALOG, type ErrorCode, type RetryClass } from './errorCatalog.js';
+import { ERROR_CATALOG, type ErrorCode, type Happened, type RetryClass } from './errorCatalog.js';
 
-export type { ErrorCode, RetryClass } from './errorCatalog.js';
+export type { ErrorCode, Happened, RetryClass } from './errorCatalog.js';
+
+type CatalogEntry = { readonly retry: RetryClass; readonly happened?: Happened };
+const CATALOG: Readonly<Record<string, CatalogEntry>> = ERROR_CATALOG;
 
 /** One fault of a refused request. */
 export interface Fault {
@@ -18,6 +21,8 @@ export interface Refusal {
   readonly code: string;
   readonly message: string;
   readonly details?: readonly Fault[] | undefined;
+  readonly httpRequestId?: string | undefined;
+  /** @deprecated Old name of `httpRequestId`. */
   readonly requestId?: string | undefined;
   readonly retryAfterSeconds?: number | undefined;
 }
@@ -43,12 +48,19 @@ export class SpindleError extends ClientError {
   readonly status: number;
   /** The next step for the caller: never repeat, repeat later, or repeat with the same or a new requestId. */
   readonly retry: RetryClass;
+  /**
+   * What this error says about the spin or deal: did it happen? An earlier attempt may have happened even if
+   * this one did not. The methods `spin` and `blackjack.deal` look at all attempts and throw an
+   * UnknownSpinError if one of them may have happened.
+   */
+  readonly happened: Happened;
   /** Faults of the request; empty if the message says everything. */
   readonly details: readonly Fault[];
   /**
-   * Correlation id of this request in the service's log (`X-Request-Id`). It is not the requestId of a spin.
+   * Id of the HTTP request in the service's log (`X-Request-Id`). A spin must not be repeated with it: the
+   * requestId of a spin is that of its body.
    */
-  readonly requestId: string | undefined;
+  readonly httpRequestId: string | undefined;
   /** Value of the `Retry-After` header, in seconds. */
   readonly retryAfterSeconds: number | undefined;
 
@@ -56,10 +68,19 @@ export class SpindleError extends ClientError {
     super(refusal.message);
     this.code = refusal.code;
     this.status = refusal.status;
-    this.retry = retryClassOf(refusal.code, refusal.status);
+    const known: CatalogEntry | undefined = CATALOG[refusal.code];
+    // A code of a newer service is judged by its status.
+    const isServers = refusal.status >= 500;
+    this.retry = known?.retry ?? (isServers || refusal.status === 429 ? 'later' : 'never');
+    this.happened = known?.happened ?? (isServers ? 'unknown' : 'no');
     this.details = refusal.details ?? [];
-    this.requestId = refusal.requestId;
+    this.httpRequestId = refusal.httpRequestId ?? refusal.requestId;
     this.retryAfterSeconds = refusal.retryAfterSeconds;
+  }
+
+  /** @deprecated Old name of `httpRequestId`. It is not the requestId of a spin. */
+  get requestId(): string | undefined {
+    return this.httpRequestId;
   }
 
   /** Returns one line with the code and the faults: `SpindleError: KS-4102 A required …: /gameId is …`. */
@@ -90,14 +111,4 @@ export class UnknownSpinError extends ClientError {
     );
     this.requestId = requestId;
   }
-}
-
-/**
- * Returns the retry class of an error code. For an unknown code, the status decides: 429 and 5xx may be
- * repeated (specification of the API, retry semantics).
- */
-function retryClassOf(code: string, status: number): RetryClass {
-  const known = (ERROR_CATALOG as Readonly<Record<string, { retry: RetryClass }>>)[code];
-  if (known !== undefined) return known.retry;
-  return status === 429 || status >= 500 ? 'later' : 'never';
 }

@@ -16,6 +16,7 @@ export { ERROR_CATALOG } from './errorCatalog.js';
 export {
   type ErrorCode,
   type Fault,
+  type Happened,
   NoAnswerError,
   type RetryClass,
   SpindleError,

@@ -18,13 +18,9 @@ const SHORTEST_REPETITION_MS = 200;
 export const maySpinAgain = (error: unknown): boolean =>
   error instanceof NoAnswerError || (error instanceof SpindleError && error.retry !== 'never');
 
-/** Returns whether the spin may have happened, or may still happen, despite this error. */
-export function leavesInDoubt(error: unknown): boolean {
-  if (error instanceof NoAnswerError) return true;
-  if (!(error instanceof SpindleError)) return false;
-  // A status 500 that is not an error of the spin itself does not reveal whether the spin happened.
-  return error.retry === 'same-request-id' || (error.retry === 'later' && error.status === 500);
-}
+/** Returns whether a spin with a requestId may have happened, or may still happen, despite this error. */
+export const leavesInDoubt = (error: unknown): boolean =>
+  error instanceof NoAnswerError || (error instanceof SpindleError && error.happened === 'unknown');
 
 /** Returns whether a read may be repeated. */
 export const mayReadAgain = (error: unknown): boolean =>

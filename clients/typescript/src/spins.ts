@@ -1,12 +1,8 @@
 /**
  * Executes a spin or deal exactly once: all attempts use the same requestId, regardless of the service's
  * answers. A caller that stored the requestId can always get the result with it.
- *
- *  send ─> 200                        done
- *       ─> no answer, KS-4110, 5xx    wait, same requestId: a repetition returns the original answer
- *       ─> KS-5003, KS-5011 to -5013  wait, same requestId: it did not happen, and these codes bind nothing
- *       ─> 429                        wait for Retry-After, same requestId
- *       ─> any other error            thrown: the same request would fail again
+ * The error catalogue says of each answer whether it can change (`retry`) and whether the spin may have
+ * happened (`happened`).
  */
 import type { PlaySchemas, Schemas } from './api.js';
 import { UnknownSpinError } from './errors.js';

@@ -212,7 +212,7 @@ export const spin = endpoint(
     failure: ERRORS.spinFailed,
   },
   {
-    description: `Charges the wager, deals the next outcome of the game, credits the payout and responds, in one atomic step. Send a new \`requestId\` with each spin. If no response arrives, or the response is ${ERRORS.spinInProgress.code}, send the same request with the same \`requestId\`: its response has the same bytes and the header \`Idempotent-Replayed: true\`. After ${ERRORS.spinFailed.code}, ${ERRORS.fundingUnavailable.code} and ${ERRORS.noBlockServable.code} the spin did not happen and the \`requestId\` is not bound, so send the request again. Change the \`requestId\` only if every attempt with it was answered.`,
+    description: `Charges the wager, deals the next outcome of the game, credits the payout and responds, in one atomic step. Send a new \`requestId\` with each spin. If the result is not known, send the same request with the same \`requestId\`: its response has the same bytes and the header \`Idempotent-Replayed: true\`. [What to do after each response](/docs/requests#what-to-do-after-each-response) says after which responses the spin has happened. Change the \`requestId\` only if no attempt with it may have happened.`,
     request: {
       gameId: 3,
       playerId: 'alice',
