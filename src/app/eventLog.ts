@@ -109,10 +109,15 @@ function subscribeCellLog(events: EventEmitter, log: Logger): void {
     log.fatal(found, 'stores were restored to an older state, dealing stopped'),
   );
   events.on('OutsideCopyMissing', (found) =>
-    log.fatal(found, 'position file or log copy is missing, dealing stopped'),
+    log.fatal(found, 'position file or log copy is missing or unreadable, dealing stopped'),
   );
   events.on('OutsideCopyVanished', (gone) =>
-    log.error(gone, 'position file or log copy disappeared and is written again'),
+    log.error(
+      gone,
+      gone.damage === undefined
+        ? 'position file or log copy disappeared and is written again'
+        : 'position file or log copy was damaged and is written again',
+    ),
   );
   let clockReportedAt = Number.NEGATIVE_INFINITY;
   events.on('ClockRefused', (refusal) => {

@@ -1,4 +1,4 @@
-/** `spindle recover`: compares Redis with the ledger, cell by cell, and rebuilds the cells that differ. */
+/** `spindle recover` with an option: compares Redis with the ledger, and rebuilds the cells that differ. */
 import { randomUUID } from 'node:crypto';
 import {
   acquireCells,
@@ -14,18 +14,25 @@ import { installation } from '../engine/recovery/installation.store.js';
 import { LedgerScan } from '../engine/recovery/ledgerScan.js';
 import { findObstacles } from '../engine/recovery/obstacles.store.js';
 import { type CopySetting, giveCopyUp } from '../engine/recovery/outsideCopies.store.js';
-import { type Position, readPosition } from '../engine/recovery/positionFile.js';
+import { findPosition } from '../engine/recovery/positionDifference.js';
+import type { Position } from '../engine/recovery/positionFile.js';
+import { openFinding } from '../engine/recovery/positionFindings.store.js';
 import { acceptPositions, type RestoredState } from '../engine/recovery/positions.store.js';
 import { prepareCell } from '../engine/recovery/prepare.js';
-import { type RestorePlan, restorePlan } from '../engine/recovery/restorePlan.store.js';
+import {
+  RESTORED_COMMAND,
+  type RestoreCosts,
+  restoreCosts,
+  waitingText,
+} from '../engine/recovery/restoreCosts.js';
 import type { Clocks } from '../engine/redis/clockSkew.js';
 import type { RedisNodes } from '../engine/redis/nodes.js';
 import { openNodes } from '../engine/redis/openNodes.js';
 import { lineOf } from '../platform/secretsInLogs.js';
 import { Semaphore } from '../platform/semaphore.js';
 import type { Sql } from '../postgres/connection.js';
-import { type StoreUrls, UsageError, whole } from './command.js';
-import { openPostgres } from './openPostgres.store.js';
+import { FaultsError, type StoreUrls, UsageError, whole } from './command.js';
+import { openPostgres, openStores, postgresAnswers } from './openPostgres.store.js';
 
 export interface RecoverOptions {
   /** True if the command only checks and changes nothing. */
@@ -58,6 +65,7 @@ export interface CellState {
   readonly note: string;
 }
 
+const COUNTED_WITHIN_MS = 60_000;
 const LEASE_MS = 5000;
 /**
  * Maximum time to acquire a cell, in ms. A running worker that can't serve a cell releases it between its
@@ -87,7 +95,7 @@ async function examineLive(sql: Sql, nodes: RedisNodes, lease: CellLease): Promi
 }
 
 /** Returns the state of each cell without changing anything. */
-async function check(sql: Sql, nodes: RedisNodes): Promise<CellState[]> {
+export async function check(sql: Sql, nodes: RedisNodes): Promise<CellState[]> {
   const states: CellState[] = [];
   for (const lease of await cellLeases(sql)) {
     const finding = await examineLive(sql, nodes, lease);
@@ -101,7 +109,7 @@ async function check(sql: Sql, nodes: RedisNodes): Promise<CellState[]> {
 /** Returns the reason why nothing may be dealt until an operator decides, or undefined. */
 async function holdOf(sql: Sql): Promise<string | undefined> {
   const { hold, missingCopies } = await findObstacles(sql);
-  return missingCopies.length > 0 ? missingCopies.join('; then: ') : hold;
+  return missingCopies.length > 0 ? missingCopies.map(({ message }) => message).join('; then: ') : hold;
 }
 
 /**
@@ -188,22 +196,23 @@ function floorsOf(position: Position | undefined, datasetId: string): Map<number
 
 /**
  * Returns the plan as lines for an operator.
- * @param knowsLeases whether a position file says up to which index each game may have been dealt
- * @param waiting number of entries in Redis that no worker has flushed; undefined if Redis does not respond
+ * @param unknownLeases why nothing says up to which index each game may have been dealt; undefined if a
+ * position file does
  */
-function planText(plan: RestorePlan, knowsLeases: boolean, waiting: number | undefined): string {
+function planText({ plan, waiting }: RestoreCosts, unknownLeases: string | undefined): string {
   const { cells, games, outcomes, raffles, raffleCount, rounds } = plan;
   const named = raffles.map(({ gameId, name }) => `${name} (${gameId})`);
   if (raffleCount > named.length) named.push(`and ${raffleCount - named.length} more`);
-  const above = knowsLeases
-    ? 'the last leased index in the position file'
-    : '2^32 indices, because there is no position file that says how far they were dealt';
+  const above =
+    unknownLeases === undefined
+      ? 'the last leased index in the position file'
+      : `2^32 indices, because ${unknownLeases}`;
   return [
     'This will permanently',
     `  void ${outcomes} sealed outcomes of ${games} games that are not in the ledger, and continue above ${above};`,
     `  suspend ${raffleCount} raffles${named.length > 0 ? `: ${named.join(', ')}` : ''};`,
     `  void ${rounds} open rounds of blackjack and refund their stakes;`,
-    `  discard all entries in Redis that Postgres lacks, ${waiting ?? 'an unknown number'} of which were answered and wait there to be flushed;`,
+    `  discard all entries in Redis that Postgres lacks: ${waitingText(waiting)} that wait there to be flushed;`,
     `  rebuild ${cells} cells from the ledger.`,
   ].join('\n');
 }
@@ -216,16 +225,15 @@ export async function restoredText(
   const sql = openPostgres(databaseUrl, 'recover', 1);
   const nodes = await openNodes(redisUrl, () => {}).catch(() => undefined);
   try {
-    const position = positionFile === undefined ? undefined : await readPosition(positionFile);
+    const { position, damage, path } = await findPosition(sql, positionFile);
     const { datasetId } = await installation(sql);
-    const totals = await Promise.all(
-      (await cellLeases(sql)).map(({ cell }) => nodes?.cell(cell).outboxTotals()),
-    ).catch(() => [undefined]);
-    const waiting = totals.reduce<number | undefined>(
-      (sum, each) => (sum === undefined || each === undefined ? undefined : sum + Number(each.entries)),
-      0,
-    );
-    return planText(await restorePlan(sql), position?.dataset === datasetId, waiting);
+    const unknownLeases =
+      damage !== undefined
+        ? `the position file ${path} can't be read: ${damage}`
+        : position?.dataset === datasetId
+          ? undefined
+          : 'there is no position file that says how far they were dealt';
+    return planText(await restoreCosts(sql, nodes, COUNTED_WITHIN_MS), unknownLeases);
   } finally {
     nodes?.close();
     await sql.end();
@@ -254,7 +262,7 @@ export async function recoverRestored(
   nodes: RedisNodes,
   { allowVolatile, clockSkewMaxS, positionFile, progress }: RestoredOptions,
 ): Promise<CellState[]> {
-  const position = positionFile === undefined ? undefined : await readPosition(positionFile);
+  const { position } = await findPosition(sql, positionFile);
   const states = await recover(sql, nodes, {
     isCheck: false,
     isToReplace: false,
@@ -270,26 +278,48 @@ export async function recoverRestored(
 }
 
 /**
- * Runs `recover --without`: an operator declares the copies outside the stores as lost, and confirms that
- * Postgres was not restored to an older state.
- * @returns the exit status, which is 0
+ * Runs `recover --without`: an operator gives up copies outside the stores, and confirms that Postgres has
+ * its newest state. This settles everything that workers have found about the copies.
+ * @returns the exit status: 0 if the service may deal, 1 if something else must be settled first
+ * @throws FaultsError if the position file proves that Postgres lacks something
  */
 export async function abandonCopies(
   databaseUrl: string,
   settings: readonly CopySetting[],
-  isJson: boolean,
+  { positionFile, json }: { readonly positionFile: string | undefined; readonly json: boolean },
 ): Promise<number> {
   const sql = openPostgres(databaseUrl, 'recover', 1);
   try {
+    await postgresAnswers(sql, databaseUrl);
     const states: { setting: CopySetting; state: string }[] = [];
-    for (const setting of settings)
-      states.push({ setting, state: (await giveCopyUp(sql, setting)) ? 'given up' : 'not on record' });
+    for (const setting of settings) {
+      const { position, difference } = await findPosition(sql, positionFile);
+      const known = [difference, await openFinding(sql)].find((each) => each?.mayBeNewest === false);
+      if (setting === 'POSITION_FILE' && known !== undefined)
+        throw new FaultsError(
+          `The position file can't be given up, because it proves that Postgres lacks something. Run \`${RESTORED_COMMAND}\`.`,
+          [known.text],
+        );
+      const isGivenUp = await giveCopyUp(sql, setting, difference && position?.id);
+      states.push({ setting, state: isGivenUp ? 'given up' : 'not on record' });
+    }
     const lines = states.map(({ setting, state }) => `${setting}  ${state}`);
-    process.stdout.write(`${isJson ? JSON.stringify(states) : lines.join('\n')}\n`);
-    return 0;
+    process.stdout.write(`${json ? JSON.stringify(states) : lines.join('\n')}\n`);
+    return await tellHold(sql);
   } finally {
     await sql.end();
   }
+}
+
+/**
+ * Says what must still be settled before the service deals.
+ * @returns the exit status
+ */
+async function tellHold(sql: Sql): Promise<0 | 1> {
+  const hold = await holdOf(sql);
+  if (hold === undefined) return 0;
+  process.stderr.write(`Nothing is dealt yet: ${hold}\n`);
+  return 1;
 }
 
 /**
@@ -297,7 +327,7 @@ export async function abandonCopies(
  * @returns the exit status: 0 if outcomes can be dealt from all cells, 1 if not
  */
 export async function recoverCells(
-  { redisUrl, databaseUrl }: StoreUrls,
+  urls: StoreUrls,
   options: {
     readonly check: boolean;
     readonly replace: boolean;
@@ -315,13 +345,11 @@ export async function recoverCells(
     );
   }
   const resume = options.resume.map((cell) => whole(cell, '--resume'));
-  let nodes: RedisNodes | undefined;
-  const sql = openPostgres(databaseUrl, 'recover', 4);
+  const { sql, nodes } = await openStores(urls);
   try {
-    nodes = await openNodes(redisUrl, () => {});
     nodes.writtenFormat = (await installation(sql)).format;
-    const position =
-      options.positionFile === undefined ? undefined : await readPosition(options.positionFile);
+    const { position, damage, path } = await findPosition(sql, options.positionFile);
+    if (damage !== undefined) process.stderr.write(`The position file ${path} can't be read: ${damage}\n`);
     const states = await recover(sql, nodes, {
       isCheck: options.check,
       isToReplace: options.replace,
@@ -339,14 +367,13 @@ export async function recoverCells(
         'Next: start the processes of the service, wait until /statusz is 200, and run `spindle audit`.\n',
       );
     }
-    const hold = options.check ? await holdOf(sql) : undefined;
-    if (hold !== undefined) process.stderr.write(`${hold}\n`);
     const line = ({ cell, state, note }: CellState): string =>
       `cell ${String(cell).padStart(3)}  ${state.padEnd(8)} ${note}`.trimEnd();
     process.stdout.write(options.json ? `${JSON.stringify(states)}\n` : `${states.map(line).join('\n')}\n`);
-    return states.every(isWell) && hold === undefined ? 0 : 1;
+    const held = options.check || options.restored ? await tellHold(sql) : 0;
+    return states.every(isWell) ? held : 1;
   } finally {
-    nodes?.close();
+    nodes.close();
     await sql.end();
   }
 }

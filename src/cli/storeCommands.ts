@@ -17,6 +17,7 @@ export interface StoreSettings {
     readonly allowVolatileRedis: boolean;
     readonly CLOCK_SKEW_MAX_S: number;
     readonly POSITION_FILE?: string;
+    readonly LOG_COPY_DIR?: string;
     readonly LEDGER_KEEP_DAYS: number;
   }>;
 }
@@ -97,17 +98,26 @@ function addUpgrade(program: Command, storeUrls: StoreSettings['storeUrls']): vo
     });
 }
 
+/** The same sentences are in docs/backup.md. */
+const RUNNING =
+  'Stop the front ends first. A worker that has stopped dealing because of the restore may run; stop one that deals.';
+
 const withoutText = (settings: readonly CopySetting[]): string =>
-  `This will abandon the existing copy of ${settings.join(', ')}. Without it, the service can't detect whether Postgres has an older state. If it does, outcomes that players have seen will be dealt again, which can't be undone.`;
+  `This will give up the existing copy of ${settings.join(', ')}; the workers begin a new one. Nothing in Postgres or Redis is lost. But if Postgres has an older state, outcomes that players have seen will be dealt again, which can't be undone.`;
 
 function addRecover(program: Command, { storeUrls, settings }: StoreSettings): void {
   const recover = withYes(
     program
       .command('recover')
-      .description('rebuild the data of cells in Redis from the ledger')
+      .description('say what happened to the stores and what to do; with an option, do it')
       .helpGroup(GROUP),
   )
     .option('--check', 'report the state of each cell without changing anything', false)
+    .option(
+      '--rebuild',
+      'rebuild every cell whose data in Redis is lost and that no running worker owns',
+      false,
+    )
     .option(
       '--replace',
       'also rebuild refused cells, whose data belongs to another database or has entries that Postgres lacks. ' +
@@ -117,7 +127,7 @@ function addRecover(program: Command, { storeUrls, settings }: StoreSettings): v
     .option(
       '--restored',
       'recover after Postgres was restored to an older state: void all outcomes that players may have seen, rebuild every cell, and suspend all ' +
-        'raffles. Stop all processes first. Entries in Redis that Postgres lacks are discarded',
+        `raffles. ${RUNNING} Entries in Redis that Postgres lacks are discarded`,
       false,
     )
     .option(
@@ -128,31 +138,56 @@ function addRecover(program: Command, { storeUrls, settings }: StoreSettings): v
     )
     .option(
       '--without <SETTING>',
-      'abandon a copy (POSITION_FILE or LOG_COPY_DIR) that Postgres has on record, if you are certain that Postgres does not have an older ' +
-        'state (repeatable, not with other options)',
+      'give up a copy (POSITION_FILE or LOG_COPY_DIR) that is missing, unreadable or of another server, if you are certain that Postgres has ' +
+        'its newest state. Keeps everything. May run beside the service (repeatable, not with other options)',
       (setting: string, settings: readonly CopySetting[]) => [...settings, copySetting(setting)],
       [] as readonly CopySetting[],
     )
     .addHelpText(
       'after',
       `
-Rebuilds every cell whose data in Redis is lost and that no running worker owns.
+Without an option the command changes nothing: it looks at the stores and the copies outside them, says what happened, what each way
+out keeps and costs, and recommends one.
 
 Examples:
+  spindle recover
   spindle recover --check
   spindle recover --resume 3
   spindle recover --restored
   spindle recover --without POSITION_FILE
-Exit status: 0 if all cells are served or can be served, 1 if some can't.`,
+Exit status: 0 if all cells are served or can be served, 1 if some can't, or if something must be decided first.`,
     )
     .action(async () => {
-      const { check, replace, restored, resume, without, json = false, yes } = recover.optsWithGlobals();
+      const {
+        check,
+        rebuild,
+        replace,
+        restored,
+        resume,
+        without,
+        json = false,
+        yes,
+      } = recover.optsWithGlobals();
       const { recoverCells, abandonCopies } = await import('./recover.js');
+      const { POSITION_FILE: positionFile, LOG_COPY_DIR: logCopy, ...config } = await settings();
+      const isChange = replace || restored || resume.length > 0;
       if (without.length > 0) {
-        if (check || replace || restored || resume.length > 0)
+        if (check || rebuild || isChange)
           throw new UsageError("--without can't be combined with other options of recover");
         await confirm(withoutText(without), { yes });
-        process.exitCode = await abandonCopies((await storeUrls()).databaseUrl, without, json);
+        process.exitCode = await abandonCopies((await storeUrls()).databaseUrl, without, {
+          positionFile,
+          json,
+        });
+        return;
+      }
+      if (!check && !rebuild && !isChange) {
+        const { adviseOnRecovery } = await import('./recoverAdvice.js');
+        process.exitCode = await adviseOnRecovery(await storeUrls(), {
+          positionFile,
+          logCopy: logCopy ?? 'LOG_COPY_DIR',
+          json,
+        });
         return;
       }
       if (replace && !check)
@@ -162,18 +197,11 @@ Exit status: 0 if all cells are served or can be served, 1 if some can't.`,
         );
       if (restored && !check && yes !== true) {
         const { restoredText } = await import('./recover.js');
-        await confirm(await restoredText(await storeUrls(), (await settings()).POSITION_FILE), {
-          yes,
-        });
+        await confirm(await restoredText(await storeUrls(), positionFile), { yes });
       }
-      const {
-        allowVolatileRedis,
-        CLOCK_SKEW_MAX_S: clockSkewMaxS,
-        POSITION_FILE: positionFile,
-      } = await settings();
       const options = {
-        allowVolatile: allowVolatileRedis,
-        clockSkewMaxS,
+        allowVolatile: config.allowVolatileRedis,
+        clockSkewMaxS: config.CLOCK_SKEW_MAX_S,
         positionFile,
         check,
         replace,

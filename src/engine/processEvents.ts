@@ -206,14 +206,20 @@ export interface Events {
   PlayersCheckpointed: { readonly players: number; readonly seconds: number };
 
   /**
-   * A copy outside the database, which Postgres has on record, was not found at a start, so nothing is dealt.
+   * A copy outside the database, which Postgres has on record, was not found at a start or can't be read, so
+   * nothing is dealt.
    */
   OutsideCopyMissing: { readonly setting: string; readonly reason: string };
   /**
-   * A copy outside the database, which this process had found or made, has disappeared. The process makes it
-   * again.
+   * A copy outside the database, which this process had found or made, has disappeared or can't be read any
+   * more. The process makes it again.
    */
-  OutsideCopyVanished: { readonly setting: string; readonly path: string };
+  OutsideCopyVanished: {
+    readonly setting: string;
+    readonly path: string;
+    /** Why it can't be read; undefined if it has disappeared. */
+    readonly damage?: string | undefined;
+  };
   /** The position file is ahead of Postgres, or names another database, so nothing is dealt. */
   StoresRestored: { readonly reason: string };
   /**

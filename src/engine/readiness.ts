@@ -5,6 +5,7 @@ import { type PostgresDurability, VolatilePostgresError } from '../postgres/post
 import type { Catalog } from './catalog/catalog.js';
 import type { EngineStore } from './engine.store.js';
 import type { Finding, ProblemName } from './problems.js';
+import type { MissingCopy } from './recovery/obstacles.store.js';
 import { type Clocks, skewedNodes } from './redis/clockSkew.js';
 import type { RedisNode } from './redis/node.js';
 import type { RedisNodes } from './redis/nodes.js';
@@ -72,7 +73,7 @@ export async function storeFindings(
     withTimeout(skewedNodes(nodes.all, clocks), READY_WITHIN_MS),
   ]);
   const refusing = await refusals;
-  let missingCopies: readonly string[] = [];
+  let missingCopies: readonly MissingCopy[] = [];
   /** Cells for which a reason is already listed why they are closed. */
   const explained = new Set<number>();
   if (
@@ -147,8 +148,14 @@ export async function storeFindings(
       message: `Redis does not match the ledger in cells ${unprepared.join(', ')}. A worker must prepare these cells first`,
       cells: unprepared,
     });
-    for (const [i, message] of missingCopies.entries())
-      ofCells.push({ name: 'copy-missing', subject: i, message, cells: unprepared, effect: 'SOME_REFUSED' });
+    for (const [i, { message, isUnreadable }] of missingCopies.entries())
+      ofCells.push({
+        name: isUnreadable ? 'copy-unreadable' : 'copy-missing',
+        subject: i,
+        message,
+        cells: unprepared,
+        effect: 'SOME_REFUSED',
+      });
   }
   if (dry.status === 'fulfilled' && dry.value.length > 0)
     others.push({ name: 'game-dry', message: dryText(dry.value) });

@@ -127,15 +127,37 @@ async function syncFolder(path: string): Promise<void> {
   await folder.sync().finally(() => folder.close());
 }
 
+/** A file exists, but its content can't be used. */
+export class UnreadableFileError extends Error {
+  /** @param reason why, such as "it is empty" */
+  constructor(
+    readonly path: string,
+    readonly reason: string,
+  ) {
+    super(`${path} can't be read: ${reason}`);
+  }
+}
+
+/** Errors of the file itself. After others, such as a lack of descriptors, the next attempt may succeed. */
+const UNREADABLE: Readonly<Record<string, string>> = {
+  EACCES: 'this process has no right to read it',
+  EPERM: 'this process has no right to read it',
+  EISDIR: 'it is a folder',
+  ELOOP: 'it is a symbolic link to itself',
+};
+
 /**
  * Reads a file.
  * @returns undefined if it does not exist
+ * @throws UnreadableFileError if the file can't be read however often it is tried
  */
 export async function readIfThere(path: string): Promise<Buffer | undefined> {
   try {
     return await readFile(path);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw error;
+    const { code = '' } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT') return undefined;
+    const reason = UNREADABLE[code];
+    throw reason === undefined ? error : new UnreadableFileError(path, reason);
   }
 }

@@ -349,8 +349,8 @@ const POSITIONS: readonly SuiteMutation[] = [
     faults: [
       source(
         'engine/recovery/positionKeeper',
-        'file === undefined ? undefined : await this.#difference(file, postgres)',
-        '(await this.#difference(file!, postgres).catch(() => undefined)) && undefined',
+        'file === undefined ? undefined : await differenceOf(sql, this.#options, file)',
+        '(await differenceOf(sql, this.#options, file!).catch(() => undefined)) && undefined',
       ),
     ],
     foundBy: POSITION(
@@ -361,7 +361,7 @@ const POSITIONS: readonly SuiteMutation[] = [
     name: 'a Postgres that went on from another point in time is taken for the one before',
     faults: [
       source(
-        'engine/recovery/positionKeeper',
+        'engine/recovery/positionDifference',
         '&& before !== now)',
         "&& before !== now && field !== 'timeline')",
       ),

@@ -179,7 +179,9 @@ async function openPosition(
     const absent = await services.add(new AbsentPosition(sql, events));
     return { problem: () => absent.problem, knownOutside: () => 0n, leased: () => Promise.resolve() };
   }
-  const position = await services.add(new PositionKeeper({ path, sql, nodes, datasetId, events }));
+  const keeper = new PositionKeeper({ path, sql, nodes, datasetId, events });
+  parts.problems.add(() => keeper.findings());
+  const position = await services.add(keeper);
   metrics.gauge(
     'spindle_position_file_age_seconds',
     'Time since this process wrote the position file, in seconds; absent without POSITION_FILE',

@@ -2,7 +2,13 @@
 
 import type { Sql } from '../../postgres/connection.js';
 import { raw } from '../../postgres/statements.js';
-import { HOLD_SQL } from './positions.store.js';
+import { HOLD_SQL } from './positionFindings.store.js';
+
+export interface MissingCopy {
+  readonly message: string;
+  /** True if the copy is there, but can't be read. */
+  readonly isUnreadable: boolean;
+}
 
 export interface Obstacles {
   /**
@@ -11,10 +17,10 @@ export interface Obstacles {
    */
   readonly hold: string | undefined;
   /**
-   * Copies outside Postgres and Redis that a worker did not find at its start. That worker does not deal
-   * (outsideCopies.store.ts). One reason for each copy.
+   * Copies outside Postgres and Redis that a worker did not find or could not read at its start. That worker
+   * does not deal (outsideCopies.store.ts).
    */
-  readonly missingCopies: readonly string[];
+  readonly missingCopies: readonly MissingCopy[];
   /**
    * Cells whose Redis lacked entries that were answered under the current epoch. The list has only cells that
    * have not been prepared since.
@@ -25,18 +31,23 @@ export interface Obstacles {
 export interface ObstaclesRow {
   readonly hold: string | null;
   readonly missing_copies: string[];
+  readonly unreadable_copies: string[];
   readonly lacking: number[];
 }
 
 /** Select expressions for the three kinds of obstacles to dealing. */
 export const OBSTACLES = raw(`${HOLD_SQL} AS hold,
-      array(SELECT missing FROM outside_copies WHERE missing IS NOT NULL ORDER BY setting) AS missing_copies,
+      array(SELECT missing FROM outside_copies WHERE NOT is_unreadable AND missing IS NOT NULL ORDER BY setting) AS missing_copies,
+      array(SELECT missing FROM outside_copies WHERE is_unreadable AND missing IS NOT NULL ORDER BY setting) AS unreadable_copies,
       array(SELECT cell FROM answered_entries JOIN cells USING (cell, epoch) WHERE is_lacking ORDER BY cell) AS lacking`);
 
-export const obstaclesOf = ({ hold, missing_copies: missingCopies, lacking }: ObstaclesRow): Obstacles => ({
-  hold: hold ?? undefined,
-  missingCopies,
-  lacking,
+export const obstaclesOf = (row: ObstaclesRow): Obstacles => ({
+  hold: row.hold ?? undefined,
+  missingCopies: [
+    ...row.missing_copies.map((message) => ({ message, isUnreadable: false })),
+    ...row.unreadable_copies.map((message) => ({ message, isUnreadable: true })),
+  ],
+  lacking: row.lacking,
 });
 
 /** Reads the obstacles in a single statement, because they are polled continually. */

@@ -12,7 +12,7 @@ import type { RedisNodes } from '../redis/nodes.js';
 import { ClocksDifferError } from './agreedTime.js';
 import { ForeignError } from './handshake.js';
 import { LedgerScan } from './ledgerScan.js';
-import { restoreHold } from './positions.store.js';
+import { restoreHold } from './positionFindings.store.js';
 import { prepareCell } from './prepare.js';
 
 /**

@@ -5,6 +5,7 @@
  */
 import { writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
+import { settlePositions } from './positionFindings.store.js';
 
 /** Name of the setting that contains the path of a copy outside Postgres and Redis. */
 export type CopySetting = 'POSITION_FILE' | 'LOG_COPY_DIR';
@@ -52,19 +53,22 @@ export async function forgetCopy(tx: Transaction, setting: CopySetting): Promise
 }
 
 /**
- * Removes the record of a copy after an operator has stated that Postgres is not in an older state.
- * @returns true if the copy was on record
+ * Gives a copy up after an operator has stated that Postgres has its newest state: removes its record, and
+ * settles everything that workers have found about it.
+ * @param positionId id of the position file, if it differs from Postgres
+ * @returns true if there was a record or a finding
  */
-export async function giveCopyUp(sql: Sql, setting: CopySetting): Promise<boolean> {
+export async function giveCopyUp(sql: Sql, setting: CopySetting, positionId?: string): Promise<boolean> {
   return sql.begin(async (tx) => {
     const before = await forgetCopy(tx, setting);
-    if (before === undefined) return false;
-    const { path, copyId, newest } = before;
+    const settled = setting === 'POSITION_FILE' ? await settlePositions(tx, positionId) : 0;
+    if (before === undefined && settled === 0) return false;
     await writeAuditEntry(tx, {
       actor: 'command',
       action: 'copy.give-up',
       subject: `copy:${setting}`,
-      before: { path, copyId, newest },
+      ...(before && { before: { path: before.path, copyId: before.copyId, newest: before.newest } }),
+      ...(settled > 0 && { after: { settled } }),
     });
     return true;
   });
@@ -80,9 +84,13 @@ const RESTORED = {
     'run `spindle log import --from DIR|URL`, or `spindle log begin` if there is no copy of the log',
 } as const;
 
+export async function recordedCopies(sql: Sql): Promise<{ setting: CopySetting; path: string }[]> {
+  return [...(await sql<{ setting: CopySetting; path: string }[]>`SELECT setting, path FROM outside_copies`)];
+}
+
 /**
- * Returns the copies that a worker did not find at its start. Copies that have reappeared since, or whose
- * record was removed, are left out.
+ * Returns the copies that a worker did not find at its start, or could not read. Copies that have reappeared
+ * since, or whose record was removed, are left out.
  */
 export async function missingCopies(sql: Sql): Promise<CopySetting[]> {
   const rows = await sql<{ setting: CopySetting }[]>`
@@ -93,6 +101,7 @@ export async function missingCopies(sql: Sql): Promise<CopySetting[]> {
 /**
  * Marks a recorded copy as missing.
  * @param place path at which the copy was expected; undefined if the setting is absent
+ * @param damage why the copy can't be read; undefined if there is none
  * @returns the reason why dealing is not allowed without the copy, with the next step for the operator;
  * undefined if no such copy is on record
  */
@@ -100,14 +109,22 @@ export async function missingCopy(
   sql: Sql,
   setting: CopySetting,
   place: string | undefined,
+  damage?: string,
 ): Promise<string | undefined> {
-  const where = place === undefined ? `${setting} is not set` : `${setting} ${place} is missing`;
+  const isUnreadable = damage !== undefined;
+  const where =
+    place === undefined
+      ? `${setting} is not set`
+      : isUnreadable
+        ? `${setting} ${place} can't be read: ${damage}`
+        : `${setting} ${place} is missing`;
   const next =
-    `Put it back. If Postgres may have been restored, ${RESTORED[setting]}; otherwise ` +
-    `run \`spindle recover --without ${setting}\``;
+    `${isUnreadable ? 'Make it readable, or put an intact one in its place' : 'Put it back'}. ` +
+    `If Postgres may have been restored, ${RESTORED[setting]}; otherwise ` +
+    `run \`spindle recover --without ${setting}\`, which keeps everything and begins a new one`;
   const [row] = await sql<{ missing: string }[]>`
     UPDATE outside_copies
-    SET missing = concat(${where}::text, ', and Postgres has on record ', ${WHAT[setting]}::text, ' ', path, ' (', newest, '). ', ${next}::text)
+    SET is_unreadable = ${isUnreadable}, missing = concat(${where}::text, ', and Postgres has on record ', ${WHAT[setting]}::text, ' ', path, ' (', newest, '). ', ${next}::text)
     WHERE setting = ${setting} RETURNING missing`;
   return row?.missing;
 }

@@ -6,11 +6,33 @@
  * Writers wait for each other by means of a lock file. A process whose lock was taken over while it was
  * paused replaces nothing (replaceFile). Concurrent requests to write share one write.
  */
-import { open, rm, stat } from 'node:fs/promises';
+import { open, rename, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { makePrivateFolder, readIfThere, replaceFile } from '../../platform/files.js';
+import { Type } from '#typebox';
+import { Compile } from '#typebox/compile';
+import { makePrivateFolder, readIfThere, replaceFile, UnreadableFileError } from '../../platform/files.js';
 import type { Identity } from './positions.store.js';
+
+const Id = Type.String({ pattern: '^[0-9]{1,19}$' });
+const OrNull = Type.Union([Type.String(), Type.Null()]);
+/** What this version needs of a position file. Other versions may have added members. */
+const FORM = Compile(
+  Type.Object({
+    // The id becomes a uuid in Postgres.
+    id: Type.String({ pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' }),
+    dataset: Type.String(),
+    postgres: Type.Object({
+      systemIdentifier: OrNull,
+      timeline: OrNull,
+      databaseOid: Type.String(),
+      database: Type.String(),
+    }),
+    writtenAt: Type.String(),
+    cells: Type.Record(Type.String(), Type.Object({ epoch: Id, bookedId: Id, newestId: Id })),
+    leases: Type.Record(Type.String(), Type.Number({ minimum: 0 })),
+  }),
+);
 
 export interface CellPosition {
   readonly epoch: string;
@@ -36,7 +58,7 @@ export interface Position {
 
 /**
  * Reads the position file; undefined if it does not exist.
- * @throws Error if it can't be read
+ * @throws UnreadableFileError if it is damaged, or this process may not read it
  */
 export async function readPosition(path: string): Promise<Position | undefined> {
   const bytes = await readIfThere(path);
@@ -44,10 +66,15 @@ export async function readPosition(path: string): Promise<Position | undefined> 
 }
 
 function parsePosition(path: string, text: string): Position {
-  const position = JSON.parse(text) as Position;
-  if (typeof position.id !== 'string' || typeof position.cells !== 'object') {
-    throw new Error(`${path} is not a position file`);
+  if (text.trim() === '') throw new UnreadableFileError(path, 'it is empty');
+  let position: unknown;
+  try {
+    position = JSON.parse(text);
+  } catch {
+    throw new UnreadableFileError(path, 'it is cut off or damaged');
   }
+  if (!FORM.Check(position))
+    throw new UnreadableFileError(path, "it isn't a position file, or another version has written it");
   return position;
 }
 
@@ -97,13 +124,13 @@ export class PositionFile {
   #next: Promise<void> | undefined;
 
   #isWritten = false;
-  readonly #onVanished: () => void;
+  readonly #onVanished: (damage?: string) => void;
 
   /**
    * @param onVanished called if a write finds that the file, which this process wrote before, no longer
-   * exists
+   * exists or can't be read any more
    */
-  constructor(path: string, onVanished: () => void = () => {}) {
+  constructor(path: string, onVanished: (damage?: string) => void = () => {}) {
     this.path = path;
     this.#onVanished = onVanished;
   }
@@ -136,12 +163,9 @@ export class PositionFile {
     await makePrivateFolder(dirname(this.path));
     const unlock = await this.#lock();
     try {
+      await this.#setAside();
       await replaceFile(this.path, (now) => {
-        if (now === undefined && this.#isWritten) {
-          this.#isWritten = false;
-          this.#onVanished();
-        }
-        const before = now === undefined ? undefined : parsePosition(this.path, now.toString('utf8'));
+        const before = this.#parse(now);
         if (before !== undefined && before.id !== ours.id && before.id !== replaced)
           throw new OtherHistoryError(`${this.path} has another history than before`);
         return `${JSON.stringify(before?.id === ours.id ? mergePositions(before, ours) : ours)}\n`;
@@ -149,6 +173,37 @@ export class PositionFile {
       this.#isWritten = true;
     } finally {
       await unlock();
+    }
+  }
+
+  /** Renames what can't even be opened, so that it doesn't keep a new file from being written. */
+  async #setAside(): Promise<void> {
+    try {
+      await readIfThere(this.path);
+    } catch (error) {
+      if (!(error instanceof UnreadableFileError)) throw error;
+      await rename(this.path, `${this.path}.damaged`);
+      this.#tellVanished(error.reason);
+    }
+  }
+
+  /** @param damage why the file can't be read; undefined if there is none */
+  #tellVanished(damage?: string): void {
+    if (this.#isWritten) this.#onVanished(damage);
+    this.#isWritten = false;
+  }
+
+  #parse(now: Buffer | undefined): Position | undefined {
+    if (now === undefined) {
+      this.#tellVanished();
+      return undefined;
+    }
+    try {
+      return parsePosition(this.path, now.toString('utf8'));
+    } catch (error) {
+      if (!(error instanceof UnreadableFileError)) throw error;
+      this.#tellVanished(error.reason);
+      return undefined;
     }
   }
 

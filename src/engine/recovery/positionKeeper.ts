@@ -5,20 +5,25 @@
  *
  * - If the file belongs to this Postgres and is not ahead of it, the current watermarks are written.
  * - If the file is ahead, or belongs to another Postgres, the stores were restored. This is recorded in
- *   Postgres, and all workers stop dealing. After `spindle recover --restored` a new file is begun.
- * - If the file is missing at the start although Postgres has it on record, this worker does not deal until
- *   an operator decides.
- * - If the file vanishes while the worker runs, this is reported, and the file is written again from
- *   memory.
+ *   Postgres, and all workers stop dealing. After `spindle recover --restored`, or `--without POSITION_FILE`,
+ *   a new file is begun.
+ * - If the file is missing or unreadable at the start although Postgres has it on record, this worker does
+ *   not deal until an operator decides.
+ * - If the file vanishes or is damaged while the worker runs, this is reported, and the file is written again
+ *   from memory.
  */
 import { randomUUID } from 'node:crypto';
+import { UnreadableFileError } from '../../platform/files.js';
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
 import { withTimeout } from '../../platform/runtime/withTimeout.js';
+import { lineOf } from '../../platform/secretsInLogs.js';
 import type { Sql } from '../../postgres/connection.js';
 import { cellLeases } from '../cells/cells.store.js';
+import type { Finding } from '../problems.js';
 import type { EventEmitter } from '../processEvents.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import { missingCopy, noteCopy } from './outsideCopies.store.js';
+import { differenceOf } from './positionDifference.js';
 import {
   type CellPosition,
   mergePositions,
@@ -26,7 +31,9 @@ import {
   type Position,
   PositionFile,
 } from './positionFile.js';
-import { holdForRestore, identityOf, isAccepted, leasedEnds } from './positions.store.js';
+import { holdForRestore, isAccepted, type PositionDifference } from './positionFindings.store.js';
+import { identityOf, leasedEnds } from './positions.store.js';
+import { choicesText, restoreCosts } from './restoreCosts.js';
 
 const EVERY_MS = 10_000;
 /**
@@ -38,8 +45,8 @@ const REDIS_WITHIN_MS = 1500;
 const STOPPED_WITHIN_MS = 3000;
 
 const SETTING = 'POSITION_FILE';
-
-const RESTORED_COMMAND = 'run `spindle recover --restored`';
+/** Time to count what waits in Redis, in ms. */
+const COUNTED_WITHIN_MS = 10_000;
 
 export interface PositionKeeperOptions {
   readonly path: string;
@@ -56,6 +63,10 @@ export class PositionKeeper extends PeriodicService {
   #position: Position | undefined;
   #problem: string | undefined = 'The position file has not been compared with Postgres yet';
   #nextAt = 0;
+  /** The difference that is on record, with its reason. */
+  #found: { readonly difference: string; readonly reason: string } | undefined;
+  /** Why the file could not be written or read in the last turn. */
+  #failure: string | undefined;
   /** True if the position file exists and is on record in Postgres. */
   #isNoted = false;
   /**
@@ -68,7 +79,9 @@ export class PositionKeeper extends PeriodicService {
     super({ everyMs: HELD_EVERY_MS, firstAfterMs: HELD_EVERY_MS });
     this.#options = options;
     const { path, events } = options;
-    this.#file = new PositionFile(path, () => events.emit('OutsideCopyVanished', { setting: SETTING, path }));
+    this.#file = new PositionFile(path, (damage) =>
+      events.emit('OutsideCopyVanished', { setting: SETTING, path, damage }),
+    );
   }
 
   /** Compares the position file for the first time, before any cell is prepared. */
@@ -86,6 +99,13 @@ export class PositionKeeper extends PeriodicService {
   /** Reason why dealing is not allowed; undefined if the position file and Postgres agree. */
   get problem(): string | undefined {
     return this.#problem;
+  }
+
+  /** Problems of the file that Postgres does not have on record. */
+  findings(): readonly Finding[] {
+    if (this.#failure === undefined) return [];
+    const message = `POSITION_FILE can't be written: ${this.#failure}`;
+    return [{ name: 'copy-unwritable', message, effect: this.#problem ? 'SPINS_REFUSED' : 'WORK_WAITS' }];
   }
 
   /** Seconds since this process last wrote the position file, or since its start. */
@@ -118,17 +138,16 @@ export class PositionKeeper extends PeriodicService {
     if (this.#problem === undefined && performance.now() < this.#nextAt) return;
     const { sql, datasetId } = this.#options;
     const [postgres, leases] = [await identityOf(sql), await cellLeases(sql)];
-    // If the position file has vanished, the position that this process last wrote is used instead.
-    const file = (await this.#file.read()) ?? (this.#isNoted ? this.#position : undefined);
-    if (file === undefined && (await this.#isMissing())) return;
-    const found = file === undefined ? undefined : await this.#difference(file, postgres);
+    const read = await this.#read();
+    // If the position file has vanished or is damaged, the position that this process last wrote is used.
+    const file = read.file ?? (this.#isNoted ? this.#position : undefined);
+    if (file === undefined && (await this.#isMissing(read.damage))) return;
+    const found = file === undefined ? undefined : await differenceOf(sql, this.#options, file);
     if (file !== undefined && found !== undefined && !(await isAccepted(sql, file.id))) {
-      const reason = `${found}: ${RESTORED_COMMAND}`;
-      await holdForRestore(sql, file.id, reason);
-      if (this.#problem !== reason) this.#options.events.emit('StoresRestored', { reason });
-      this.#problem = reason;
+      await this.#hold(file.id, found);
       return;
     }
+    this.#found = undefined;
     const cells: Record<string, CellPosition> = {};
     for (const { cell, epoch, cursorId } of leases) {
       const newestId = await this.#newestIn(cell, `${datasetId}:${epoch}`);
@@ -159,6 +178,31 @@ export class PositionKeeper extends PeriodicService {
     }
     await this.#note(isOver);
     this.#problem = undefined;
+    this.#failure = undefined;
+  }
+
+  async #read(): Promise<{ readonly file?: Position | undefined; readonly damage?: string }> {
+    try {
+      return { file: await this.#file.read() };
+    } catch (error) {
+      if (error instanceof UnreadableFileError) return { damage: error.reason };
+      throw error;
+    }
+  }
+
+  /** Records that the stores were restored, with what each way out costs. */
+  async #hold(id: string, found: PositionDifference): Promise<void> {
+    const { sql, nodes, events } = this.#options;
+    let known = this.#found;
+    if (known === undefined || known.difference !== found.text) {
+      const reason = choicesText(found, await restoreCosts(sql, nodes, COUNTED_WITHIN_MS));
+      events.emit('StoresRestored', { reason });
+      known = { difference: found.text, reason };
+      this.#found = known;
+    }
+    const { reason } = known;
+    await holdForRestore(sql, id, { reason, mayBeNewest: found.mayBeNewest });
+    this.#problem = reason;
   }
 
   /**
@@ -171,12 +215,12 @@ export class PositionKeeper extends PeriodicService {
   }
 
   /**
-   * Reports a missing position file that Postgres has on record.
+   * Reports a missing or damaged position file that Postgres has on record.
    * @returns true if dealing is not allowed without it
    */
-  async #isMissing(): Promise<boolean> {
+  async #isMissing(damage: string | undefined): Promise<boolean> {
     const { sql, path, events } = this.#options;
-    const reason = await missingCopy(sql, SETTING, path);
+    const reason = await missingCopy(sql, SETTING, path, damage);
     if (reason === undefined) return false;
     if (this.#problem !== reason) events.emit('OutsideCopyMissing', { setting: SETTING, reason });
     this.#problem = reason;
@@ -199,6 +243,8 @@ export class PositionKeeper extends PeriodicService {
   }
 
   protected onTurnFailed(error: unknown): void {
+    // Errors of files have a path. Those of Postgres are reported elsewhere.
+    if ((error as NodeJS.ErrnoException).path !== undefined) this.#failure = lineOf(error);
     this.#options.events.emit('TaskFailed', { task: 'position file', error });
   }
 
@@ -210,6 +256,7 @@ export class PositionKeeper extends PeriodicService {
         this.#nextAt = 0;
         throw error;
       });
+    this.#failure = undefined;
     this.#writtenAt = performance.now();
   }
 
@@ -221,37 +268,5 @@ export class PositionKeeper extends PeriodicService {
     const head = withTimeout(this.#options.nodes.cell(cell).head(), REDIS_WITHIN_MS);
     const { token, newestEntryId } = await head.catch(() => ({ token: undefined, newestEntryId: undefined }));
     return token?.startsWith(`${epoch}:`) ? (newestEntryId ?? 0n) : 0n;
-  }
-
-  /**
-   * Describes how the position file differs from Postgres. Undefined if the file belongs to this Postgres,
-   * and Postgres has everything that the file records.
-   */
-  async #difference(file: Position, postgres: Position['postgres']): Promise<string | undefined> {
-    const { sql, datasetId, path } = this.#options;
-    if (file.dataset !== datasetId) return `${path} belongs to another database`;
-    const names = {
-      systemIdentifier: 'system identifier',
-      timeline: 'timeline',
-      databaseOid: 'database',
-      database: 'database',
-    };
-    for (const [field, name] of Object.entries(names) as [keyof typeof names, string][]) {
-      const [before, now] = [file.postgres[field], postgres[field]];
-      if (before !== null && now !== null && before !== now)
-        return `The ${name} of Postgres is ${now}, but ${path} has ${before}, so Postgres was restored or a standby has taken over`;
-    }
-    // The cells are read from Postgres after the position file, because everything in the file was in
-    // Postgres before it was written to the file.
-    for (const { cell, epoch, cursorId } of await cellLeases(sql)) {
-      const known = file.cells[cell];
-      if (known !== undefined && (BigInt(known.epoch) > epoch || BigInt(known.bookedId) > cursorId))
-        return `Postgres was restored from an older copy: it has cell ${cell} up to entry ${cursorId} in epoch ${epoch}, but ${path} has entry ${known.bookedId} in epoch ${known.epoch}`;
-    }
-    const games = Object.keys(file.leases).map(Number);
-    const ends = await leasedEnds(sql, games);
-    const behind = games.find((gameId) => (ends.get(gameId) ?? 0) < file.leases[gameId]!);
-    if (behind === undefined) return undefined;
-    return `Postgres was restored from an older copy: game ${behind} is leased up to ${ends.get(behind)}, but up to ${file.leases[behind]} in ${path}`;
   }
 }

@@ -7,10 +7,11 @@
 import { SpinIds } from '../../domain/spinId.js';
 import { nextChange, writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
-import { arrayOf, raw, safe } from '../../postgres/statements.js';
+import { arrayOf, safe } from '../../postgres/statements.js';
 import { noteGameStatus } from '../catalog/dealingSwitches.store.js';
 import { installation } from './installation.store.js';
 import { forgetCopy } from './outsideCopies.store.js';
+import { settlePositions } from './positionFindings.store.js';
 
 /** Identity of a Postgres server and of its history. A field is null if the role may not read it. */
 export interface Identity {
@@ -58,64 +59,15 @@ export async function leasedEnds(sql: Sql, gameIds: readonly number[]): Promise<
 }
 
 /**
- * Records that the stores were restored. Dealing is on hold until an operator has run `spindle recover
- * --restored`. Repeating the call is safe.
- */
-export async function holdForRestore(sql: Sql, positionId: string, reason: string): Promise<void> {
-  await sql`
-    INSERT INTO restored_positions (position_id, reason) VALUES (${positionId}::uuid, ${reason})
-    ON CONFLICT (position_id) DO NOTHING`;
-}
-
-/** Commands for the operator to run if the public log differs from a tree that was signed. */
-export const LOG_COMMANDS =
-  'run `spindle log import --from DIR|URL`, or `spindle log begin` if there is no copy of the log';
-
-/**
- * Select expression for the reason why dealing is on hold until an operator has run a command. The commands
- * of the public log (logHalts.store.ts) resolve the finding of the position file, too, so they come first.
- */
-export const HOLD_SQL = `coalesce(
-  (SELECT 'log: ' || halt || ': ${LOG_COMMANDS}' FROM logs WHERE is_held AND log_id = (SELECT max(log_id) FROM logs)),
-  (SELECT reason FROM restored_positions WHERE accepted_at IS NULL ORDER BY found_at LIMIT 1))`;
-
-/**
- * Returns the reason why dealing is on hold until an operator has run a command; undefined if there is none.
- */
-export async function restoreHold(sql: Sql): Promise<string | undefined> {
-  const [row] = await sql<{ hold: string | null }[]>`SELECT ${raw(HOLD_SQL)} AS hold`;
-  return row?.hold ?? undefined;
-}
-
-/**
- * True if the stores have been recovered beyond the position with this id. A worker whose position file has
- * the id begins a new file.
- */
-export async function isAccepted(sql: Sql, positionId: string): Promise<boolean> {
-  const rows = await sql`
-    SELECT 1 FROM restored_positions WHERE position_id = ${positionId}::uuid AND accepted_at IS NOT NULL`;
-  return rows.length > 0;
-}
-
-const ACCEPTED_KEPT = 100;
-
-/**
  * Records that the stores have been recovered, beyond the watermarks of every position that was found.
  * @param positionId id of a position file that no worker has found
  */
 export async function acceptPositions(sql: Sql, positionId: string | undefined): Promise<void> {
   await sql.begin(async (tx) => {
-    if (positionId !== undefined)
-      await tx`
-        INSERT INTO restored_positions (position_id, reason) VALUES (${positionId}::uuid, 'recovered by an operator')
-        ON CONFLICT (position_id) DO NOTHING`;
-    await tx`UPDATE restored_positions SET accepted_at = now() WHERE accepted_at IS NULL`;
+    await settlePositions(tx, positionId);
     // The record of a missing position file is no longer needed, because the cells continue after all
     // outcomes that may have been revealed.
     await forgetCopy(tx, 'POSITION_FILE');
-    await tx`
-      DELETE FROM restored_positions WHERE position_id IN (
-        SELECT position_id FROM restored_positions ORDER BY accepted_at DESC OFFSET ${ACCEPTED_KEPT}::int)`;
   });
 }
 

@@ -67,6 +67,8 @@ export type Fields = readonly (string | Buffer)[];
 type StreamEntries = [id: Buffer, fields: Buffer[]][];
 
 const SCAN_COUNT = 1000;
+/** Number of stream entries that are read at once. */
+const BATCHES_AT_ONCE = 500;
 /** Prefix of the field that holds the newest stored reply of a front end's slot. */
 const OPERATION_PREFIX = 'op:';
 /** Offset in a stored reply of the time of its batch: ms since the Unix epoch, in 6 bytes. */
@@ -187,6 +189,24 @@ export class CellStore {
   async outbox(limit: number): Promise<OutboxRecord[]> {
     const batches = await this.#redis.xrangeBuffer(outboxKey(this.name), '-', '+', 'COUNT', limit);
     return (batches as StreamEntries).flatMap(([, fields]) => readOutbox(fields[1]!)).slice(0, limit);
+  }
+
+  /** Reads the entries of the outbox after an id, oldest first. */
+  async *outboxAfter(id: bigint): AsyncGenerator<OutboxRecord> {
+    for (let after = streamIdOf(id); ; ) {
+      const batches = (await this.#redis.xrangeBuffer(
+        outboxKey(this.name),
+        `(${after}`,
+        '+',
+        'COUNT',
+        BATCHES_AT_ONCE,
+      )) as StreamEntries;
+      for (const [streamId, fields] of batches) {
+        after = streamId.toString();
+        yield* readOutbox(fields[1]!);
+      }
+      if (batches.length < BATCHES_AT_ONCE) return;
+    }
   }
 
   /** Returns the number and size of the entries that Redis does not know to be committed. */

@@ -11,9 +11,9 @@ import { NoteError, parseNote, type Verifier } from '../../domain/publicLog/note
 import type { Witness } from '../../domain/publicLog/policy.js';
 import type { EventEmitter } from '../../engine/processEvents.js';
 import { missingCopy } from '../../engine/recovery/outsideCopies.store.js';
-import { LOG_COMMANDS } from '../../engine/recovery/positions.store.js';
+import { LOG_COMMANDS } from '../../engine/recovery/positionFindings.store.js';
 import type { RedisNodes } from '../../engine/redis/nodes.js';
-import { readIfThere } from '../../platform/files.js';
+import { readIfThere, UnreadableFileError } from '../../platform/files.js';
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
 import type { Sql } from '../../postgres/connection.js';
 import { haltOnEvidence, hashOfOrigin, witnessNote } from './forkEvidence.js';
@@ -35,10 +35,23 @@ interface Source {
   readonly note: string;
 }
 
+type CopyState =
+  | { readonly state: 'readable' | 'missing' }
+  | { readonly state: 'unreadable'; readonly reason: string };
+
 /** Returns whether a folder holds a copy of a public log, that is, a readable checkpoint. */
-async function hasLogCopy(folder: string | undefined): Promise<boolean> {
-  const note = folder === undefined ? undefined : await readIfThere(join(folder, 'checkpoint'));
-  return note !== undefined && checkpointOf(note.toString('utf8')) !== undefined;
+async function logCopyIn(folder: string | undefined): Promise<CopyState> {
+  if (folder === undefined) return { state: 'missing' };
+  try {
+    const note = await readIfThere(join(folder, 'checkpoint'));
+    if (note === undefined) return { state: 'missing' };
+    if (checkpointOf(note.toString('utf8')) !== undefined) return { state: 'readable' };
+    const what = note.length === 0 ? 'is empty' : "isn't a checkpoint, or is cut off";
+    return { state: 'unreadable', reason: `its file checkpoint ${what}` };
+  } catch (error) {
+    if (!(error instanceof UnreadableFileError)) throw error;
+    return { state: 'unreadable', reason: error.message };
+  }
 }
 
 /**
@@ -117,12 +130,15 @@ export class EvidenceWatch extends PeriodicService {
   }
 
   /**
-   * Reports at the start if the copy of the log that Postgres has recorded is missing.
+   * Reports at the start if the copy of the log that Postgres has recorded is missing or unreadable.
    * @returns whether dealing must wait
    */
   async #isCopyMissing(): Promise<boolean> {
     const { sql, folder, events } = this.#options;
-    const reason = (await hasLogCopy(folder)) ? undefined : await missingCopy(sql, 'LOG_COPY_DIR', folder);
+    const copy = await logCopyIn(folder);
+    const damage = copy.state === 'unreadable' ? copy.reason : undefined;
+    const reason =
+      copy.state === 'readable' ? undefined : await missingCopy(sql, 'LOG_COPY_DIR', folder, damage);
     if (reason !== undefined && reason !== this.#missing)
       events.emit('OutsideCopyMissing', { setting: 'LOG_COPY_DIR', reason });
     this.#missing = reason;

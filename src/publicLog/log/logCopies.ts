@@ -165,7 +165,8 @@ export class LogCopies extends PeriodicService {
     const found = note === undefined ? undefined : checkpointOf(note);
     if (note === undefined || found === undefined) {
       if (this.#copied !== undefined) {
-        this.#options.events.emit('OutsideCopyVanished', { setting: 'LOG_COPY_DIR', path: folder });
+        const damage = note === undefined ? undefined : 'its checkpoint is cut off';
+        this.#options.events.emit('OutsideCopyVanished', { setting: 'LOG_COPY_DIR', path: folder, damage });
         this.#copied = undefined;
       }
       return 0;

@@ -4,7 +4,7 @@
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cp, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import postgres from 'postgres';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -391,4 +391,236 @@ test('a start on external stores without the setting POSITION_FILE logs exactly 
   ends.push(() => logged.running.stop());
   const warnings = logged.lines.filter(({ msg }) => String(msg).includes('POSITION_FILE'));
   expect(warnings.length).toBe(1);
+});
+
+const problems = async (): Promise<{ name: string; message: string }[]> => {
+  const { body } = await service.request<{ problems?: { name: string; message: string }[] }>(
+    'GET',
+    '/statusz',
+  );
+  return body.problems ?? [];
+};
+const problemOf = async (name: string): Promise<string | undefined> =>
+  (await problems()).find((problem) => problem.name === name)?.message;
+
+/**
+ * Answers spins that Postgres does not get, and then restores Postgres to its newest state under a new
+ * timeline, as after a base backup with the whole archive.
+ */
+async function restoredWithWaitingSpins(count: number): Promise<ReadonlyMap<string, string>> {
+  await play('booked', 5);
+  const loaded = async () => (await file()).leases[gameId] !== undefined;
+  await until(loaded, 'outcomes are loaded');
+  await sql`ALTER SYSTEM SET restore_command = 'false'`;
+  await stores.postgres.stop();
+  const answered = new Map<string, string>();
+  for (let i = 0; i < count; i++) {
+    const { status, text } = await spin(`waits-${i}`);
+    expect(status, text).toBe(200);
+    answered.set(`waits-${i}`, text);
+  }
+  await service.stop();
+  await writeFile(join(stores.dataDir, 'postgres', 'data', 'recovery.signal'), '');
+  await stores.postgres.start();
+  return answered;
+}
+
+/** Waits until a worker has found the new timeline and closed the cells. */
+async function findsNewTimeline(): Promise<void> {
+  await until(async () => (await statusz()).missing.includes('timeline of Postgres is'), 'it is found');
+  await until(async () => (await spin('refused')).status === 503, 'spins are refused');
+}
+
+test('keeps all answered spins if the position file is given up after a worker has found the new timeline', async () => {
+  const answered = await restoredWithWaitingSpins(20);
+  service = await startService(stores, settings);
+  await findsNewTimeline();
+  await service.stop();
+  await rename(path, `${path}.away`);
+  await recover('--without', 'POSITION_FILE');
+  service = await startService(stores, settings);
+  await until(async () => (await statusz()).status === 200, 'the service is ready');
+  await dealtAgain();
+  for (const [requestId, text] of answered) expect((await spin(requestId)).text).toBe(text);
+});
+
+test('a running worker continues once the position file of another timeline is given up', async () => {
+  const answered = await restoredWithWaitingSpins(5);
+  service = await startService(stores, settings);
+  await findsNewTimeline();
+  const { id } = await file();
+  await recover('--without', 'POSITION_FILE');
+  await until(async () => (await statusz()).status === 200, 'the service is ready without a restart');
+  expect((await file()).id).not.toBe(id);
+  for (const [requestId, text] of answered) expect((await spin(requestId)).text).toBe(text);
+});
+
+test('no worker finds a new timeline if the position file was given up before', async () => {
+  const answered = await restoredWithWaitingSpins(5);
+  await recover('--without', 'POSITION_FILE');
+  service = await startService(stores, settings);
+  await until(async () => (await statusz()).status === 200, 'the service is ready');
+  for (const [requestId, text] of answered) expect((await spin(requestId)).text).toBe(text);
+});
+
+test('/statusz names both ways out of a new timeline with their costs, the one that keeps everything first', async () => {
+  await restoredWithWaitingSpins(7);
+  service = await startService(stores, settings);
+  await until(async () => (await problemOf('stores-restored')) !== undefined, 'the restore is found');
+  expect(await problemOf('stores-restored')).toMatch(
+    /recover --without POSITION_FILE`: it keeps everything, also 7 spins.* Otherwise run `spindle recover --restored`: it discards 7 spins that wait in Redis, voids \d+ undealt outcomes/,
+  );
+});
+
+test('spindle recover recommends the way that keeps everything while Redis shows that Postgres is complete', async () => {
+  await restoredWithWaitingSpins(7);
+  const { status, said } = await runRecover();
+  expect(status).toBe(1);
+  expect(said).toContain('The timeline of Postgres is');
+  expect(said).toMatch(/keeps: everything, also 7 spins/);
+  expect(said).toMatch(/costs: 7 spins that wait in Redis are discarded; \d+ undealt outcomes in \d+ blocks/);
+  expect(said).toContain('Recommended: npx spindle recover --without POSITION_FILE');
+});
+
+test('spindle recover says that nothing needs to be done while the service is well', async () => {
+  await play('before', 2);
+  const { status, said } = await runRecover();
+  expect([status, said]).toEqual([0, expect.stringContaining('Nothing needs to be done')]);
+});
+
+test('spindle recover --without refuses to give up a position file that proves an older state', async () => {
+  await play('before', 5);
+  await service.stop();
+  const position = await file();
+  await writeFile(path, JSON.stringify({ ...position, leases: { [gameId]: 1_000_000 } }));
+  service = await startService(stores, settings);
+  await expectHeld(/restored from an older copy/);
+  for (const isThere of [true, false]) {
+    if (!isThere) await rename(path, `${path}.away`);
+    const { status, said } = await runRecover('--without', 'POSITION_FILE', '--yes');
+    expect(status).toBe(1);
+    expect(said).toMatch(/proves that Postgres lacks something.*spindle recover --restored/);
+  }
+  expect((await runRecover()).said).toContain('Recommended: npx spindle recover --restored');
+});
+
+const halfOf = (text: string): string => text.slice(0, text.length / 2);
+const DAMAGES: Readonly<Record<string, (whole: string) => string>> = {
+  'an empty position file': () => '',
+  'a position file that is cut off': halfOf,
+  'a position file of another version': () => '{"version":9,"id":"x","cells":{}}',
+};
+
+for (const [name, damaged] of Object.entries(DAMAGES)) {
+  test(`names ${name} and the commands, and replaces it once it is given up`, async () => {
+    await play('before', 5);
+    await service.stop();
+    await writeFile(path, damaged(await readFile(path, 'utf8')));
+    service = await startService(stores, settings);
+    await until(async () => (await problemOf('copy-unreadable')) !== undefined, 'the file is named');
+    const message = await problemOf('copy-unreadable');
+    expect(message).toContain(`POSITION_FILE ${path} can't be read: it `);
+    expect(message).toContain('spindle recover --without POSITION_FILE');
+    const checked = await runRecover('--check');
+    expect([checked.status, checked.said]).toEqual([1, expect.stringContaining("can't be read: it ")]);
+    const asked = await runRecover('--restored');
+    expect(asked.said).toMatch(/2\^32 indices, because the position file .* can't be read: it /);
+    expect((await runRecover()).said).toContain('Recommended: npx spindle recover --without POSITION_FILE');
+    await recover('--without', 'POSITION_FILE');
+    await until(async () => (await statusz()).status === 200, 'the service is ready without a restart');
+    expect((await file()).cells[0]).toBeDefined();
+    await play('after', 5);
+  });
+}
+
+test('recover --restored replaces a damaged position file', async () => {
+  await play('before', 5);
+  await service.stop();
+  await writeFile(path, '');
+  service = await startService(stores, settings);
+  await until(async () => (await problemOf('copy-unreadable')) !== undefined, 'the file is named');
+  await recoverRestored();
+  await until(async () => (await statusz()).status === 200, 'the service is ready without a restart');
+  expect((await file()).cells[0]).toBeDefined();
+});
+
+test('a worker continues once a damaged position file is repaired', async () => {
+  await play('before', 5);
+  await service.stop();
+  const whole = await readFile(path, 'utf8');
+  await writeFile(path, halfOf(whole));
+  service = await startService(stores, settings);
+  await until(async () => (await problemOf('copy-unreadable')) !== undefined, 'the file is named');
+  await writeFile(path, whole);
+  await until(async () => (await statusz()).status === 200, 'the service is ready without a restart');
+});
+
+test('a worker writes a position file again that is damaged while it runs, and makes blocks for new games', async () => {
+  await play('before', 5);
+  const before = await file();
+  for (const damaged of Object.values(DAMAGES)) {
+    await writeFile(path, damaged(await readFile(path, 'utf8')));
+    const game = await service.newGame(partner.key, parSheet('classic-3-reel'));
+    const dealt = async () =>
+      (await service.spin(partner.key, { gameId: game, playerId: 'p', wagerUsd: 0.25 })).status === 200;
+    await until(dealt, 'the new game is dealt');
+    expect((await file()).leases[game]).toBeGreaterThan(0);
+    expect((await file()).id).toBe(before.id);
+  }
+});
+
+test('a worker replaces a folder in the place of its position file', async () => {
+  await play('before', 5);
+  await rm(path);
+  await mkdir(path);
+  const game = await service.newGame(partner.key, parSheet('classic-3-reel'));
+  const dealt = async () =>
+    (await service.spin(partner.key, { gameId: game, playerId: 'p', wagerUsd: 0.25 })).status === 200;
+  await until(dealt, 'the new game is dealt');
+  expect((await file()).leases[game]).toBeGreaterThan(0);
+});
+
+test("names the position file that a worker can't write at its start", async () => {
+  await service.stop();
+  const folder = join(stores.dataDir, 'position');
+  await rename(folder, `${folder}-away`);
+  // A file at the path of the position file's folder makes it impossible to create that folder.
+  await writeFile(folder, '');
+  service = await startService(stores, settings);
+  await until(async () => (await problemOf('copy-unwritable')) !== undefined, 'the file is named');
+  expect(await problemOf('copy-unwritable')).toContain('position');
+});
+
+test('names a copy of the log whose checkpoint is empty or cut off, and replaces it once it is given up', async () => {
+  const folder = join(stores.dataDir, 'log-copy');
+  const checkpoint = join(folder, 'checkpoint');
+  await service.stop();
+  const withBoth = { ...settings, LOG_COPY_DIR: folder };
+  service = await startService(stores, withBoth);
+  for (const damaged of [() => '', halfOf]) {
+    await until(async () => (await sql`SELECT 1 FROM outside_copies`).length === 2, 'both are on record');
+    await service.stop();
+    await writeFile(checkpoint, damaged(await readFile(checkpoint, 'utf8')));
+    service = await startService(stores, withBoth);
+    await until(async () => (await problemOf('copy-unreadable')) !== undefined, 'the copy is named');
+    expect(await problemOf('copy-unreadable')).toMatch(
+      /LOG_COPY_DIR .*log-copy can't be read: its file checkpoint .*recover --without LOG_COPY_DIR/,
+    );
+    await recover('--without', 'LOG_COPY_DIR');
+    await until(async () => (await statusz()).status === 200, 'the service is ready without a restart');
+    await until(async () => (await readFile(checkpoint, 'utf8')).length > 100, 'the copy is written again');
+  }
+});
+
+test.each([
+  ['Redis', 'REDIS_URL', 'recover'],
+  ['Postgres', 'DATABASE_URL', 'recover'],
+  ['Redis', 'REDIS_URL', 'recover --check'],
+  ['Postgres', 'DATABASE_URL', 'recover --check'],
+])('names the %s of %s that does not respond to spindle %s', async (store, setting, words) => {
+  await service.stop();
+  const url = new URL(setting === 'REDIS_URL' ? stores.redisUrl : stores.databaseUrl);
+  await (store === 'Redis' ? stores.redis : stores.postgres).stop();
+  const { status, said } = await runRecover(...words.split(' ').slice(1));
+  expect([status, said]).toEqual([1, expect.stringContaining(`${store} at ${url.host} does not respond`)]);
 });

@@ -74,7 +74,7 @@ describe('the command spindle recover', () => {
     const before = await fences();
     const looked = await recover('--check');
     expect([looked.status, statesOf(looked.cells)]).toEqual([0, ['ready']]);
-    const done = await recover();
+    const done = await recover('--rebuild');
     expect([done.status, statesOf(done.cells)]).toEqual([0, ['held']]);
     expect(await fences()).toEqual(before);
     expect((await spin('second')).status).toBe(200);
@@ -87,7 +87,7 @@ describe('the command spindle recover', () => {
     expect(looked.status).toBe(1);
     expect(looked.cells[0]).toMatchObject({ cell: 0, state: 'lost' });
     expect(await redis.dbsize()).toBe(0);
-    const done = await recover();
+    const done = await recover('--rebuild');
     expect(done.status).toBe(0);
     expect(done.cells[0]).toMatchObject({
       cell: 0,
@@ -95,7 +95,7 @@ describe('the command spindle recover', () => {
       note: expect.stringMatching(/^1 players, 1 requests/),
     });
     expect(done.error).toMatch(/cell 0: .*rebuilding it from the ledger/);
-    expect((await recover()).cells[0]).toMatchObject({ state: 'ready' });
+    expect((await recover('--rebuild')).cells[0]).toMatchObject({ state: 'ready' });
     service = await startService(stores);
     await until(async () => (await spin('second')).status === 200, 'spins are dealt');
     const again = await spin('first');
@@ -108,7 +108,7 @@ describe('the command spindle recover', () => {
     const foreign = '00000000-0000-0000-0000-000000000000:4:x';
     // The workers of the other database have higher fences than the workers of this service.
     await redis.hset(cellKey(0), 'epoch', foreign, 'fence', '1000');
-    const refused = await recover();
+    const refused = await recover('--rebuild');
     expect(refused.status).toBe(1);
     expect(refused.cells[0]).toMatchObject({
       state: 'failed',
@@ -126,7 +126,7 @@ describe('the command spindle recover', () => {
     await service.stop();
     const [dataset] = (await redis.hget(cellKey(0), 'epoch'))!.split(':');
     await redis.hset(cellKey(0), 'epoch', `${dataset}:9:x`);
-    expect((await recover()).cells[0]).toMatchObject({
+    expect((await recover('--rebuild')).cells[0]).toMatchObject({
       state: 'failed',
       note: expect.stringMatching(/Postgres was restored from an older copy/),
     });
@@ -139,7 +139,7 @@ describe('the command spindle recover', () => {
   test('spindle recover --resume lets a halted cell continue', async () => {
     await service.stop();
     await sql`UPDATE cells SET halted = 'a test' WHERE cell = 0`;
-    const halted = await recover();
+    const halted = await recover('--rebuild');
     expect([halted.status, halted.cells[0]]).toEqual([
       1,
       { cell: 0, state: 'halted', note: expect.stringContaining('a test') },
@@ -162,10 +162,10 @@ describe('the command spindle recover', () => {
     await sql`UPDATE cells SET halted = 'a test' WHERE cell = 0`;
     const foreign = '00000000-0000-0000-0000-000000000000:4:x';
     await redis.hset(cellKey(0), 'epoch', foreign);
-    expect((await recover()).cells[0]).toMatchObject({ state: 'halted' });
+    expect((await recover('--rebuild')).cells[0]).toMatchObject({ state: 'halted' });
     expect(await redis.hget(cellKey(0), 'epoch')).toBe(foreign);
     await redis.flushdb();
-    expect((await recover()).cells[0]).toMatchObject({ state: 'halted' });
+    expect((await recover('--rebuild')).cells[0]).toMatchObject({ state: 'halted' });
     expect(await redis.hget(cellKey(0), 'epoch')).toBeNull();
   });
 
