@@ -129,7 +129,7 @@ function Attention({ attention, failingWebhooks }: Pick<Overview, 'attention' | 
           ))}
         </ul>
       )}
-      {failingWebhooks.length > 0 && <FailingWebhooks of={failingWebhooks} />}
+      {attention.failingWebhooks > 0 && <FailingWebhooks of={failingWebhooks} />}
     </Panel>
   );
 }

@@ -4,14 +4,14 @@
  */
 import { api, bodyOf, type Schemas } from '../api.js';
 import { Field, Form, StatusFilter } from '../form.js';
-import { NONE, time } from '../format.js';
+import { count, NONE, time } from '../format.js';
 import { FormDialog, Toolbar } from '../formDialog.js';
 import { useLoad } from '../load.js';
 import { usePartnerColumn } from '../names.js';
 import type { Place } from '../router.js';
 import { useMayChange } from '../session.js';
 import { Table } from '../table.js';
-import { Load, Pager, Panel, pageOf } from '../ui.js';
+import { Copied, Load, Pager, Panel, pageOf } from '../ui.js';
 import { FailingWebhooks } from './failingWebhooks.js';
 
 type Delivery = Schemas['OperatorDelivery'];
@@ -19,11 +19,28 @@ type Delivery = Schemas['OperatorDelivery'];
 const STATUSES = ['failed', 'pending', 'delivered'];
 const HOUR_MS = 3_600_000;
 
-const Body = ({ id, body }: Delivery) => (
+/** Ids begin with their time, so deliveries of one minute begin alike, and only their ends differ. */
+const endOf = (id: string): string => `…${id.slice(-8)}`;
+
+const Body = ({ id, body, attemptLog }: Delivery) => (
   <details>
-    <summary title={id}>{id.slice(0, 12)}…</summary>
+    <summary title={id}>{endOf(id)}</summary>
+    <p>
+      <Copied text={id} />
+    </p>
     {/* biome-ignore lint/a11y/noNoninteractiveTabindex: keyboard users scroll it by the arrow keys */}
     <pre tabIndex={0}>{pretty(body)}</pre>
+    {attemptLog.length === 0 ? null : (
+      <ol class="attempts" aria-label={`Attempts of ${id}`}>
+        {attemptLog.map((attempt) => (
+          <li key={attempt.at}>
+            {time(attempt.at)} UTC, {count(attempt.durationMs)} ms:{' '}
+            {attempt.error ?? `answered ${attempt.responseStatus}`}
+            {attempt.responseStart === null ? null : <code>{attempt.responseStart}</code>}
+          </li>
+        ))}
+      </ol>
+    )}
   </details>
 );
 

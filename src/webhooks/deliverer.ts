@@ -264,7 +264,7 @@ export class Deliverer implements Service {
       if (tookMs > SLOW_MS) this.#slow.add(due.webhookId);
       else this.#slow.delete(due.webhookId);
       this.#reportAttempt(due, outcome, tookMs / 1000);
-      this.#results.push({ deliveryId: due.deliveryId, attempt: due.attempts + 1, atMs, ...outcome });
+      this.#results.push({ deliveryId: due.deliveryId, attempt: due.attempts + 1, atMs, tookMs, ...outcome });
       this.wake();
     });
   }

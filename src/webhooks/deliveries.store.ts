@@ -10,6 +10,7 @@ import { writeAuditEntry } from '../postgres/auditLog.js';
 import type { Sql, Transaction } from '../postgres/connection.js';
 import { ATTEMPTS_MAX, recordEvents } from '../postgres/partnerEvents.js';
 import { arrayOf, Raw, raw } from '../postgres/statements.js';
+import type { SendResult } from './sender.js';
 
 /** Number of days without a successful attempt after which a failing webhook is deactivated. */
 const FAILING_DAYS_MAX = 5;
@@ -269,15 +270,16 @@ export async function releaseLeases(sql: Sql, deliveryIds: readonly string[]): P
     UPDATE deliveries SET leased_until = '-infinity' WHERE delivery_id = ANY(${arrayOf(deliveryIds)}::text[])`;
 }
 
-export interface AttemptResult {
+export interface AttemptResult extends SendResult {
   readonly deliveryId: string;
   /** Number of the attempt, from 1. */
   readonly attempt: number;
-  readonly isDelivered: boolean;
-  readonly responseStatus: number | null;
-  readonly error: string | null;
   readonly atMs: number;
+  readonly tookMs: number;
 }
+
+/** Number of attempts that a delivery keeps. Only a delivery that is resent several times has more. */
+const ATTEMPTS_KEPT = 20;
 
 /**
  * Records the results of attempts. A failure counts only if the same attempt has no result yet, because two
@@ -290,14 +292,20 @@ export async function recordAttempts(
   results: readonly AttemptResult[],
   delaysMs: readonly number[],
 ): Promise<void> {
-  const rows = results.map(({ deliveryId, attempt, isDelivered, responseStatus, error, atMs }) => ({
-    id: deliveryId,
-    attempt,
-    delivered: isDelivered,
-    status: responseStatus,
-    error,
-    at: new Date(atMs).toISOString(),
-  }));
+  const rows = results.map((result) => {
+    const { deliveryId, attempt, isDelivered, responseStatus, error, responseStart } = result;
+    const at = new Date(result.atMs).toISOString();
+    const durationMs = Math.round(result.tookMs);
+    return {
+      id: deliveryId,
+      attempt,
+      delivered: isDelivered,
+      status: responseStatus,
+      error,
+      at,
+      made: { attempt, at, durationMs, responseStatus, error, responseStart },
+    };
+  });
   const waits = arrayOf(delaysMs);
   const text = JSON.stringify(rows);
   await sql.begin(async (tx) => {
@@ -306,11 +314,15 @@ export async function recordAttempts(
     UPDATE deliveries d
     SET attempts = greatest(d.attempts, r.attempt), last_attempt_at = r.at, response_status = r.status,
         last_error = r.error, leased_until = '-infinity',
+        attempt_log = (
+          SELECT jsonb_agg(kept ORDER BY place) FROM (
+            SELECT kept, place FROM jsonb_array_elements(coalesce(d.attempt_log, '[]') || r.made)
+              WITH ORDINALITY AS a(kept, place) ORDER BY place DESC LIMIT ${ATTEMPTS_KEPT}) newest),
         status = CASE WHEN r.delivered THEN 'delivered' WHEN r.attempt >= d.max_attempts THEN 'failed' ELSE 'pending' END,
         next_attempt_at = CASE WHEN NOT r.delivered AND r.attempt < d.max_attempts THEN now() + interval '1 millisecond' *
           (${waits}::bigint[])[least(${delaysMs.length}, ${ATTEMPTS_MAX} - (d.max_attempts - r.attempt))] END
     FROM json_to_recordset(${text}::json)
-      AS r(id text, attempt int, delivered boolean, status int, error text, at timestamptz)
+      AS r(id text, attempt int, delivered boolean, status int, error text, at timestamptz, made jsonb)
     WHERE d.delivery_id = r.id
       AND CASE WHEN r.delivered THEN d.status <> 'delivered' ELSE d.status = 'pending' AND d.attempts = r.attempt - 1 END
     RETURNING d.webhook_id, r.delivered, r.error, r.at

@@ -117,7 +117,9 @@ export class Mailer extends PeriodicService {
       error = (reason instanceof Error ? reason.message : String(reason)).slice(0, ERROR_CHARACTERS_MAX);
     }
     const isDelivered = error === null;
-    const result = { deliveryId, attempt, isDelivered, responseStatus: null, error, atMs };
+    const noResponse = { responseStatus: null, responseStart: null };
+    const tookMs = Date.now() - atMs;
+    const result = { deliveryId, attempt, isDelivered, ...noResponse, error, atMs, tookMs };
     await recordAttempts(this.#sql, [result], retryDelaysMs);
     const became = isDelivered ? 'sent' : attempt < maxAttempts ? 'failed' : 'exhausted';
     events.emit('EmailAttempted', { deliveryId, event, attempt, result: became, error });

@@ -17,6 +17,8 @@ export interface SendResult {
   readonly responseStatus: number | null;
   /** Reason of a failure in one line. */
   readonly error: string | null;
+  /** First bytes of the response's body as text; null if there was no response or no body. */
+  readonly responseStart: string | null;
 }
 
 export interface Sending {
@@ -44,6 +46,8 @@ const ANSWER_BYTES_MAX = 65_536;
 /** Time after which the next address of a host is tried in parallel, in ms. */
 const ADDRESS_TRY_MS = 1000;
 const ERROR_CHARACTERS_MAX = 200;
+/** Bytes of a response that are kept for operators, who see why a receiver refuses. */
+const SHOWN_BYTES_MAX = 200;
 /** Passed to undici, which would otherwise create an error with a stack trace for each closed connection. */
 const ATTEMPT_ENDED = new Error('the attempt has ended');
 
@@ -77,6 +81,7 @@ export class Sender {
     const nowMs = now();
     let client: Client | undefined;
     let responseStatus: number | null = null;
+    const start: Buffer[] = [];
     try {
       const addresses = await withTimeout(allowedAddresses(due.url, due.environment, resolve), signal);
       const url = new URL(due.url);
@@ -109,11 +114,13 @@ export class Sender {
         signal,
       });
       responseStatus = answer.statusCode;
-      await readToEnd(answer.body);
+      await readToEnd(answer.body, start);
       const isDelivered = responseStatus >= 200 && responseStatus < 300;
-      return { isDelivered, responseStatus, error: isDelivered ? null : `answered ${responseStatus}` };
+      const error = isDelivered ? null : `answered ${responseStatus}`;
+      return { isDelivered, responseStatus, error, responseStart: shownStart(start) };
     } catch (error) {
-      return { isDelivered: false, responseStatus, error: signal.aborted ? 'timed out' : reasonOf(error) };
+      const reason = signal.aborted ? 'timed out' : reasonOf(error);
+      return { isDelivered: false, responseStatus, error: reason, responseStart: shownStart(start) };
     } finally {
       client?.destroy(ATTEMPT_ENDED).catch(() => {});
     }
@@ -145,13 +152,30 @@ function giving(addresses: readonly string[]): LookupFunction {
   };
 }
 
-/** Reads a response to its end, or until its connection is closed because the response is too long. */
-async function readToEnd(body: AsyncIterable<Buffer>): Promise<void> {
+/**
+ * Reads a response to its end, or until its connection is closed because the response is too long.
+ *
+ * @param start receives the first {@link SHOWN_BYTES_MAX} bytes
+ */
+async function readToEnd(body: AsyncIterable<Buffer>, start: Buffer[]): Promise<void> {
+  let room = SHOWN_BYTES_MAX;
   try {
-    for await (const _ of body);
+    for await (const chunk of body) {
+      if (room <= 0) continue;
+      start.push(Buffer.from(chunk.subarray(0, room)));
+      room -= chunk.length;
+    }
   } catch (error) {
     if (!(error instanceof AnswerTooLargeError)) throw error;
   }
+}
+
+/** Returns the text of a response's first bytes. A control character, which JSON in Postgres may refuse, is a space. */
+function shownStart(start: readonly Buffer[]): string | null {
+  if (start.length === 0) return null;
+  return Buffer.concat(start)
+    .toString('utf8')
+    .replace(/\p{Cc}/gu, ' ');
 }
 
 /** Error codes of name servers for a name without an address. */

@@ -96,16 +96,17 @@ const FAILING_FOR = raw("interval '5 minutes'");
 const FAILING_NAMED = 10;
 
 /**
- * Returns the webhooks of all partners that have been failing for minutes or that the service has
- * deactivated: their number, and those that have failed longest.
+ * Returns the webhooks of all partners that fail or that the service has deactivated.
+ * @returns `count` is the number of those that have failed for minutes; `longest` are those that have failed
+ * longest, also those that have just begun to fail
  */
 export async function failingWebhooks(sql: Sql): Promise<{ count: number; longest: FailingWebhook[] }> {
   const rows = await sql<(HealthRow & { partner_id: number; slug: string; total: bigint })[]>`
     SELECT slug, partner_id, total, ${WITH_HEALTH}
     JOIN (
-      SELECT webhook_id, count(*) OVER () AS total FROM webhooks
-      WHERE deleted_at IS NULL AND CASE WHEN is_active THEN failing_since < now() - ${FAILING_FOR}
-                                        ELSE deactivated_at IS NOT NULL END
+      SELECT webhook_id, count(*) FILTER (WHERE NOT is_active OR failing_since < now() - ${FAILING_FOR}) OVER () AS total
+      FROM webhooks
+      WHERE deleted_at IS NULL AND CASE WHEN is_active THEN failing_since IS NOT NULL ELSE deactivated_at IS NOT NULL END
       ORDER BY failing_since, webhook_id LIMIT ${FAILING_NAMED}
     ) named USING (webhook_id) JOIN partners USING (partner_id)
     ORDER BY failing_since, webhook_id`;

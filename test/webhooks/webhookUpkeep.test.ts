@@ -349,7 +349,8 @@ test('deactivates a webhook only after five days of failures and a delivery with
     await books`
       INSERT INTO deliveries (delivery_id, webhook_id, event_id, attempts, max_attempts, next_attempt_at)
       VALUES (${deliveryId}, ${id}, ${event!.event_id}, ${isLast ? 4 : 0}, 5, now() + interval '1 day')`;
-    const result = { deliveryId, attempt: isLast ? 5 : 1, isDelivered, responseStatus: 500 };
+    const answered = { isDelivered, responseStatus: 500, responseStart: null, tookMs: 1 };
+    const result = { deliveryId, attempt: isLast ? 5 : 1, ...answered };
     const error = isDelivered ? null : 'answered 500';
     await recordAttempts(sql, [{ ...result, error, atMs: startMs + day * DAY_MS }], [DAY_MS]);
     return (await health()).state !== 'inactive';

@@ -338,6 +338,39 @@ describe('webhook deliveries', () => {
     expect(text).toMatch(/spindle_webhook_oldest_due_seconds\{limited_by="none"\} \d/);
   });
 
+  test('keeps the newest 20 attempts of a delivery, each with the first 200 bytes of its response', async () => {
+    const answer = `\u0000out of order: ${'x'.repeat(300)}`;
+    const to = await receiver((_request, response) => void response.writeHead(503).end(answer));
+    const { key, partnerId } = await client.newPartner();
+    const { id } = await register(client, key, to.url(), ['spin.large_win']);
+    await client.partner('POST', `/webhooks/${id}/test`, key, { event: 'spin.large_win' });
+    type Logged = { attemptLog: Record<string, unknown>[] };
+    const logged = async (): Promise<Logged['attemptLog']> => {
+      const of = `/deliveries?partnerId=${partnerId}`;
+      return (await client.operator<{ deliveries: Logged[] }>('GET', of)).body.deliveries[0]!.attemptLog;
+    };
+    const { id: deliveryId } = await settled(key, id, 'failed');
+    const first = await logged();
+    expect(first.map(({ attempt }) => attempt)).toEqual([1, 2, 3, 4, 5]);
+    for (const made of first)
+      expect(made).toMatchObject({
+        at: expect.stringMatching(/^\d{4}-.*Z$/),
+        durationMs: expect.any(Number),
+        responseStatus: 503,
+        error: 'answered 503',
+        responseStart: ` ${answer.slice(1, 200)}`,
+      });
+    for (let times = 1; times <= 4; times++) {
+      expect((await client.operator('POST', `/deliveries/${deliveryId}/resend`)).status).toBe(202);
+      await until(() => to.received.length === 5 * (times + 1), 'all attempts were made');
+      await settled(key, id, 'failed');
+    }
+    const kept = await logged();
+    expect(kept).toHaveLength(20);
+    expect(kept).not.toContainEqual(first[0]);
+    expect([...kept].map(({ at }) => at)).toEqual(kept.map(({ at }) => at).sort());
+  });
+
   test('records no response status for a delivery that reached no server', async () => {
     const { key, partnerId } = await client.newPartner();
     const { id } = await register(client, key, `http://localhost:${await freePort()}/`, EVENTS);
@@ -449,11 +482,16 @@ describe('webhook delivery attempts', () => {
   const attempt = (url: string, options: { timeLimitMs?: number; resolve?: Resolve } = {}) =>
     new Sender({ brand: 'Acme', timeLimitMs: 60_000, resolve, ...options }).send({ ...due, url }).outcome;
   const SHORT = { timeLimitMs: 300 };
-  const timedOut = { isDelivered: false, responseStatus: null, error: 'timed out' };
+  const timedOut = { isDelivered: false, responseStatus: null, error: 'timed out', responseStart: null };
 
   test('sends the brand in the headers of a webhook delivery', async () => {
     const to = await receiver();
-    expect(await attempt(to.url())).toEqual({ isDelivered: true, responseStatus: 204, error: null });
+    expect(await attempt(to.url())).toEqual({
+      isDelivered: true,
+      responseStatus: 204,
+      error: null,
+      responseStart: null,
+    });
     expect(to.received[0]!.headers).toMatchObject({
       'x-acme-event': 'spin.large_win',
       'x-acme-attempt': '1',

@@ -132,7 +132,8 @@ export const Overview = Type.Object({
   busiest: Type.Array(PartnerTraffic, { description: 'The ten partners with the most spins today' }),
   attention: Attention,
   failingWebhooks: Type.Array(FailingWebhook, {
-    description: 'The ten webhooks that have failed for the longest time',
+    description:
+      'The ten webhooks that have failed for the longest time, also if they failed first within the last five minutes',
   }),
   process: FrontEndProcess,
 });

@@ -390,6 +390,19 @@ export const DeliveriesQuery = Type.Object({
   ),
 });
 
+export const DeliveryAttempt = Type.Object({
+  attempt: Type.Integer({ description: 'Number of the attempt, from 1' }),
+  at: timestamp(),
+  durationMs: Type.Integer({ description: 'Duration of the attempt, in ms' }),
+  responseStatus: nullable(
+    Type.Integer({ description: 'HTTP status of the response; null if there was no response' }),
+  ),
+  error: nullable(Type.String({ description: 'Reason why the attempt failed; null if it succeeded' })),
+  responseStart: nullable(
+    Type.String({ description: "First 200 bytes of the response's body; null if there was none" }),
+  ),
+});
+
 export const OperatorDelivery = Type.Object({
   ...Delivery.properties,
   partnerId: Type.Integer(),
@@ -397,6 +410,9 @@ export const OperatorDelivery = Type.Object({
   url: Type.String(),
   body: Type.String({ description: 'Body of the delivery, in the format of version 1 of the API' }),
   lastError: nullable(Type.String({ description: 'Reason why the last attempt failed' })),
+  attemptLog: Type.Array(DeliveryAttempt, {
+    description: 'The newest 20 attempts, oldest first. Attempts before version 1.5.0 are not listed.',
+  }),
 });
 
 export const OperatorDeliveries = Type.Object({ deliveries: Type.Array(OperatorDelivery), ...pageMembers });
@@ -435,7 +451,17 @@ export const listAllDeliveries = endpoint(
           nextAttemptAt: null,
           responseStatus: 503,
           body: '{"id":"evt_019abcde0123456789abcdef01234567","event":"spin.large_win"}',
-          lastError: 'HTTP 503',
+          lastError: 'answered 503',
+          attemptLog: [
+            {
+              attempt: 5,
+              at: '2026-11-22T05:35:01.783Z',
+              durationMs: 84,
+              responseStatus: 503,
+              error: 'answered 503',
+              responseStart: 'Service unavailable: the queue is full',
+            },
+          ],
         },
       ],
       page: 1,

@@ -41,10 +41,11 @@ export class DeliveryReads {
         url: string;
         body: string;
         last_error: string | null;
+        attempt_log: ListedDelivery['attemptLog'] | null;
       })[]
     >`
       SELECT delivery_id, event_id, w.partner_id, webhook_id, url, body, event, d.status, d.attempts, max_attempts, d.created_at,
-        last_attempt_at, ${NEXT_ATTEMPT}, response_status, d.last_error
+        last_attempt_at, ${NEXT_ATTEMPT}, response_status, d.last_error, attempt_log
       FROM deliveries d JOIN webhooks w USING (webhook_id) JOIN events USING (event_id)
         LEFT JOIN webhook_endpoints USING (webhook_id)
       WHERE d.status = ${status} AND (${partnerId}::int IS NULL OR w.partner_id = ${partnerId})
@@ -63,6 +64,7 @@ export class DeliveryReads {
         url: row.url,
         body: row.body,
         lastError: row.last_error,
+        attemptLog: row.attempt_log ?? [],
       })),
       total: safe(count!.total),
     };
