@@ -137,8 +137,8 @@ export async function verifyProofFile(file: string, given: ProofOptions): Promis
     say(`PROVEN: ${nameOf(proof as Record<string, unknown>)}`);
     say(
       found.since === undefined
-        ? "  Logged. The proof can't show since when. Use --seen with a checkpoint that you saved before the spin."
-        : `  Fixed before: your saved checkpoint of ${found.since} records already contains it.`,
+        ? "  Logged. The proof can't show since when. Use --seen with a checkpoint that you saved before the bet."
+        : `  Fixed before you saved the checkpoint of ${found.since} records. That proves something only if you saved it before the bet.`,
     );
   }
   return isProven ? 0 : 1;

@@ -39,11 +39,13 @@ test("spindle verify confirms a valid proof, and says that it can't tell since w
   );
 });
 
-test('spindle verify says that a record was fixed before a checkpoint that the user saved', async () => {
+test('spindle verify claims no more of a saved checkpoint than that the record was logged before it was saved', async () => {
   const seen = [file('seen', log.checkpoint3)];
   const policy = file('policy', `log ${log.vkey}\nwitness w ${witness.vkey}\nquorum w\n`);
   expect(await run(good, { policy, seen })).toBe(0);
-  expect(out).toContain('Fixed before: your saved checkpoint of 3 records');
+  expect(out).toContain(
+    'Fixed before you saved the checkpoint of 3 records. That proves something only if you saved it before the bet.',
+  );
 });
 
 test('spindle verify names every fault of a proof', async () => {

@@ -145,3 +145,9 @@ print(json.dumps(once("/spin", {})))`);
     expect(wrong).toEqual([]);
   });
 });
+
+test.each(files)('%s names webhook-signature wherever it says that two secrets are valid', (file) => {
+  const paragraphs = readFileSync(join(ROOT, file), 'utf8').split(/\n\s*\n|\n(?=[-|])/);
+  const both = paragraphs.filter((each) => /(?:signed|made) with both|both secrets|old secret/.test(each));
+  expect(both.filter((each) => !each.includes('webhook-signature'))).toEqual([]);
+});

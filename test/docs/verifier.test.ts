@@ -116,7 +116,9 @@ test('the published verifier proves a spin and names the fault of a changed proo
   expect([good.code, good.stdout]).toEqual([0, expect.stringMatching(/^PROVEN: spin /)]);
   const fixed = await sh(blockWith('docs/proofs.md', '--seen checkpoint.txt --url $URL'));
   expect([fixed.code, fixed.stderr]).toEqual([0, '']);
-  expect(fixed.stdout).toMatch(/^PROVEN: [^\n]+\n {2}Fixed before: your saved checkpoint/);
+  expect(fixed.stdout).toMatch(
+    /^PROVEN: [^\n]+\n {2}Fixed before you saved the checkpoint of \d+ records\. That proves something only/,
+  );
   const proof = JSON.parse(await readFile(join(folder, 'proof.json'), 'utf8'));
   const changed = { ...proof, outcome: { ...proof.outcome, code: proof.outcome.code === 0 ? 1 : 0 } };
   await writeFile(join(folder, 'changed.json'), JSON.stringify(changed));

@@ -31,7 +31,8 @@ export class Webhooks {
   }
 
   /**
-   * Creates a new signing secret. For 24 hours, deliveries are signed with both the old and the new secret.
+   * Creates a new signing secret. For 24 hours `webhook-signature` is made with both the old and the new
+   * secret, but `X-Spindle-Signature` with the new secret only.
    */
   async rotateSecret(id: number): Promise<Schemas['RotatedSecret']> {
     const params = { path: { id } };

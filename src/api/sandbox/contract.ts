@@ -7,16 +7,13 @@ import { endpoint } from '../contract/endpoint.js';
 import { REPORT } from '../settlements/contract.js';
 import { SpinOutcome } from '../spins/contract.js';
 
-/** Largest combination index, because an outcome code has 16 bits. */
-const COMBINATION_INDEX_MAX = 65_535;
-
 const nextOutcomeMembers = {
   gameId: id('The `gameConfigId` of a slot game'),
   playerId: opaque("The partner's own identifier of the player"),
   combinationIndex: Type.Integer({
     minimum: 0,
-    maximum: COMBINATION_INDEX_MAX,
-    description: 'Index of the combination in `combinations` of the PAR sheet, starting at 0',
+    description:
+      'Index of the combination in `combinations` of the PAR sheet, from 0 to their number minus 1',
   }),
 };
 

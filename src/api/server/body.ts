@@ -43,6 +43,7 @@ export function bodyText(body: Buffer): string {
  * @throws ApiError (KS-4101) if the text is not a JSON object
  */
 export function parseObject(text: string): JsonObject {
+  if (text.trim() === '') throw notJson('The body is empty. Send a JSON object');
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -54,6 +55,10 @@ export function parseObject(text: string): JsonObject {
   }
   return value as JsonObject;
 }
+
+/** The fault of a body over its limit, which is answered with status 413. */
+export const tooLong = (limit: number): ApiError =>
+  invalid([{ path: '', message: `The body must have at most ${limit} bytes` }]);
 
 const notJson = (message: string): ApiError => invalid([{ path: '', message }]);
 

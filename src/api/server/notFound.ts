@@ -20,19 +20,49 @@ const SEARCHED_PATH_MAX = 512;
 
 const segmentsOf = (path: string): string[] => path.replace(/^\/+|\/+$/g, '').split('/');
 
-/**
- * Returns the paths that a client may have meant: the path without a trailing slash, and the path below each
- * base path, for a client that left out the base path or a part of it, such as the version.
- */
-function meantPaths(path: string): string[] {
+/** Returns whether one letter, added, left out or changed, makes one word out of the other. */
+function isOneLetterOff(one: string, other: string): boolean {
+  const [short, long] = one.length < other.length ? [one, other] : [other, one];
+  if (long.length - short.length > 1) return false;
+  let same = 0;
+  while (same < short.length && short[same] === long[same]) same++;
+  return short.slice(same + (short.length === long.length ? 1 : 0)) === long.slice(same + 1);
+}
+
+const WORDS_OF_BASES = new Set(Object.values(BASES).flatMap(segmentsOf));
+const isVersion = (segment: string): boolean => /^v\d+$/i.test(segment);
+
+/** A path without its base path: a client may have left out the base path, a part of it, or its version. */
+interface Asked {
+  readonly ofBase: readonly string[];
+  readonly rest: readonly string[];
+}
+
+function askedOf(path: string): Asked {
   const segments = segmentsOf(path);
-  const below = Object.values(BASES).map((base) => {
-    const baseSegments = segmentsOf(base);
-    let sent = 0;
-    for (const segment of baseSegments) if (segment === segments[sent]) sent++;
-    return `/${[...baseSegments, ...segments.slice(sent)].join('/')}`;
-  });
-  return [...new Set([`/${segments.join('/')}`, ...below])];
+  const start = segments.findIndex((each) => !WORDS_OF_BASES.has(each) && !isVersion(each));
+  const at = start < 0 ? segments.length - 1 : start;
+  return { ofBase: segments.slice(0, at).filter((each) => !isVersion(each)), rest: segments.slice(at) };
+}
+
+/**
+ * Returns how far the path of a request is from a route's: 1 for a segment with wrong capitals, 2 for one
+ * with a wrong letter. Undefined if it is another path.
+ */
+function slipsOf({ ofBase, rest }: Asked, { pattern }: ServerRoute): number | undefined {
+  const base = Object.values(BASES).find((each) => pattern.startsWith(`${each}/`)) ?? '';
+  const own = segmentsOf(pattern.slice(base.length));
+  if (own.length !== rest.length || own.includes('*')) return undefined;
+  if (!ofBase.every((each) => segmentsOf(base).includes(each))) return undefined;
+  let slips = 0;
+  for (const [at, segment] of own.entries()) {
+    const sent = rest[at]!;
+    if (segment.startsWith(':') ? sent !== '' : sent === segment) continue;
+    const word = sent.toLowerCase();
+    if (segment.startsWith(':') || (word !== segment && !isOneLetterOff(word, segment))) return undefined;
+    slips += word === segment ? 1 : 2;
+  }
+  return slips;
 }
 
 /** Returns the pattern of a route as the documentation writes it: `/games/{id}`. */
@@ -57,8 +87,10 @@ export function notFoundRoutes(
   /** Returns the patterns of the routes that the client of an unknown path may have meant. */
   const meantPatterns = (path: string): string[] => {
     if (path.length > SEARCHED_PATH_MAX) return [];
-    const found = meantPaths(path).flatMap((meant) => METHODS.map((method) => router.find(method, meant)));
-    return [...new Set(found.filter((route) => route !== undefined).map(shownPattern))];
+    const asked = askedOf(path);
+    const found = routes.map((each) => ({ pattern: shownPattern(each), slips: slipsOf(asked, each) }));
+    const least = Math.min(...found.map(({ slips = Number.POSITIVE_INFINITY }) => slips));
+    return [...new Set(found.filter(({ slips }) => slips === least).map(({ pattern }) => pattern))];
   };
 
   const faultsOf = ({ method, path }: RequestHead): Fault[] => {

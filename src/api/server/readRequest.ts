@@ -3,7 +3,7 @@ import { ApiError, ERRORS, invalid } from '../../domain/errors.js';
 import { BODY_LIMIT } from '../contract/apis.js';
 import { type Endpoint, takesRequestId } from '../contract/endpoint.js';
 import { withRequestId } from '../spins/idempotencyKey.js';
-import { bodyText, check, checkContentEncoding, type JsonObject, parseObject } from './body.js';
+import { bodyText, check, checkContentEncoding, type JsonObject, parseObject, tooLong } from './body.js';
 import type { Exchange } from './exchange.js';
 import { readQuery } from './query.js';
 import type { RouteRequest } from './route.js';
@@ -33,9 +33,7 @@ export function readRequest(
   if (route.body !== undefined) {
     if (exchange.lacksRoom) throw new ApiError(ERRORS.unavailable);
     if (exchange.body === undefined) {
-      throw invalid([
-        { path: '', message: `The body must have at most ${route.bodyLimit ?? BODY_LIMIT} bytes` },
-      ]);
+      throw tooLong(route.bodyLimit ?? BODY_LIMIT);
     }
     checkContentEncoding(exchange.head.contentEncoding);
     text = bodyText(exchange.body);

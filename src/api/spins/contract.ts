@@ -23,6 +23,9 @@ import { SPIN_CSV_EXAMPLE } from '../contract/spinCsv.js';
 export const BINDING_TIME =
   'A repetition gets the original response for `requestIdBindsSeconds` of `GET /version`, three days by default.';
 
+/** Maximum size of a spin's body in bytes. */
+export const SPIN_BYTES_MAX = 4096;
+
 export const SpinBody = Type.Object({
   gameId: id('The `gameConfigId` of the game'),
   playerId: opaque("The partner's own identifier of the player"),
@@ -188,7 +191,7 @@ export const spin = endpoint(
     tag: 'Spins',
     summary: 'Spin a game once for a player',
     scope: 'partner',
-    bodyLimit: 4096,
+    bodyLimit: SPIN_BYTES_MAX,
     window: 'spin',
     replays: true,
     body: SpinBody,

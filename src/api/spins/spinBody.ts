@@ -1,11 +1,11 @@
 /**
  * Parses the body of a spin: most bodies directly from their bytes, all others by JSON.parse and the schema.
  */
-import { ApiError, ERRORS, invalid } from '../../domain/errors.js';
-import { bodyText, check, checkContentEncoding, parseObject } from '../server/body.js';
+import { ApiError, ERRORS } from '../../domain/errors.js';
+import { bodyText, check, checkContentEncoding, parseObject, tooLong } from '../server/body.js';
 import type { Exchange } from '../server/exchange.js';
 import { readQuery } from '../server/query.js';
-import { SpinBody } from './contract.js';
+import { SPIN_BYTES_MAX, SpinBody } from './contract.js';
 import { withIdempotencyKey, withRequestId } from './idempotencyKey.js';
 import { readPlainSpin } from './plainSpin.js';
 
@@ -23,7 +23,7 @@ export function readBody({
 }: Pick<Exchange, 'body' | 'lacksRoom' | 'head'>): ReadBody | ApiError {
   try {
     if (query !== '') readQuery(undefined, query);
-    if (bytes === undefined) throw lacksRoom ? new ApiError(ERRORS.unavailable) : tooLarge();
+    if (bytes === undefined) throw lacksRoom ? new ApiError(ERRORS.unavailable) : tooLong(SPIN_BYTES_MAX);
     checkContentEncoding(contentEncoding);
     const plain = readPlainSpin(bytes);
     if (plain === undefined) return readAnyBody(bytes, idempotencyKey);
@@ -46,5 +46,3 @@ function readAnyBody(bytes: Buffer, idempotencyKey: string | undefined): ReadBod
   check(SpinBody, body);
   return { body, text };
 }
-
-const tooLarge = (): ApiError => invalid([{ path: '', message: 'The body exceeds the maximum size' }]);

@@ -162,7 +162,7 @@ export const rotateWebhookSecret = endpoint(
   },
   {
     description:
-      'Returns the new secret, which is shown only once. For 24 hours `webhook-signature` has two signatures, separated by a space: one with the new secret and one with the old secret. The header `X-…-Signature` uses the new secret only.',
+      'Returns the new secret, which is shown only once. For 24 hours `webhook-signature` has two signatures, separated by a space: one with the new secret and one with the old secret. The header `X-…-Signature` uses the new secret only, so check `webhook-signature` before you rotate.',
     response: { id: 1, secret: SECRET, previousSecretExpiresAt: '2026-11-23T04:14:04.260Z' },
   },
 );

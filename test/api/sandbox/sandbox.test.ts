@@ -229,6 +229,11 @@ test('refuses an invalid forced outcome in the documented order of checks, and s
   ];
   for (const [body, ...expected] of wrong)
     expect(await codeOf(body, partner.key), JSON.stringify(body)).toEqual(expected);
+  for (const combinationIndex of [JACKPOT + 1, 100_000]) {
+    const { body } = await choose({ ...right, combinationIndex }, partner.key);
+    const message = `must be at most ${JACKPOT}, the index of the last combination of the PAR sheet`;
+    expect(body).toMatchObject({ details: [{ path: '/combinationIndex', message }] });
+  }
   expect((await spin('refused')).body.sandbox).toBeUndefined();
 });
 

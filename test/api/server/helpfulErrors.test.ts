@@ -280,7 +280,23 @@ describe('a request with a content coding', () => {
   });
 });
 
-test('names the path that exists in the error for a path with a slash at the end or without the version', async () => {
+test.each([
+  ['/api/partner/v1/spin', 4096],
+  ['/api/partner/v1/webhooks', 65_536],
+  ['/api/play/blackjack/deal', 4096],
+])('POST %s names its limit for a longer body, and says that an empty body is empty', async (path, limit) => {
+  const post = (content: string) => service.request('POST', path, { key: partner.key, body: content });
+  const tooLong = `The body must have at most ${limit} bytes`;
+  expect(await post(' '.repeat(limit + 1))).toMatchObject({
+    status: 413,
+    ...refused('KS-4101', '', tooLong),
+  });
+  const empty = 'The body is empty. Send a JSON object';
+  for (const content of ['', ' \n'])
+    expect(await post(content)).toMatchObject({ status: 400, ...refused('KS-4101', '', empty) });
+});
+
+test('names the path that exists in the error for a path with a small slip', async () => {
   for (const [method, path, meant] of [
     ['POST', '/spin', '/api/partner/v1/spin'],
     ['POST', '/v1/spin', '/api/partner/v1/spin'],
@@ -290,12 +306,18 @@ test('names the path that exists in the error for a path with a slash at the end
     ['POST', '/api/play/deal', '/api/play/blackjack/deal'],
     ['GET', '/games', '/api/partner/v1/games or /api/operator/v1/games'],
     ['GET', '/healthz/', '/healthz'],
+    ['POST', '/api/partner/v1/Spin', '/api/partner/v1/spin'],
+    ['POST', '/v2/spin', '/api/partner/v1/spin'],
+    ['POST', '/api/partner/v2/spin', '/api/partner/v1/spin'],
+    ['GET', '/game', '/api/partner/v1/games or /api/operator/v1/games'],
+    ['GET', '/api/partner/v1/game', '/api/partner/v1/games'],
+    ['GET', '/api/partner/v1/player/alice/recal', '/api/partner/v1/players/{playerId}/recall'],
   ] as const) {
     const message = `This path does not exist. Send the request to ${meant}`;
     const answer = await service.request(method, path, { key: partner.key });
     expect([path, answer]).toMatchObject([path, { status: 404, ...refused('KS-4215', '', message) }]);
   }
-  for (const path of ['/api/partner/v2/spin', '/nothing', `/${'a/'.repeat(400)}spin/`]) {
+  for (const path of ['/nothing', '/api/partner/v1/gaems', `/${'a/'.repeat(400)}spin/`]) {
     const { status, body } = await service.request('GET', path, { key: partner.key });
     expect([path, status, body.errorCode]).toEqual([path, 404, 'KS-4215']);
     expect(body).not.toHaveProperty('details');

@@ -106,7 +106,7 @@ describe.skipIf(browser === undefined)('the page /verify', { timeout: 5 * WAIT_M
     const whole = { ...given, seen: seenOf(given.proof) };
     expect((await verdict(page, whole))[0]).toBe('PROVEN');
     expect((await page.locator('output').innerText()).split('\n')[1]).toMatch(
-      /^The outcome was fixed before: /,
+      /^The outcome was fixed before you saved the checkpoint of size \d+\. That proves something only/,
     );
     expect(asked).toEqual([`${service.base}/verify`]);
     await page.context().close();
@@ -116,7 +116,7 @@ describe.skipIf(browser === undefined)('the page /verify', { timeout: 5 * WAIT_M
     const saved = await opened(pathToFileURL(file).href);
     expect(await verdict(saved, given)).toEqual([
       'PROVEN',
-      'The outcome is in the log. To check that it was fixed before the spin, add a checkpoint that you saved before the spin.',
+      'The outcome is in the log. To check that it was fixed before the bet, add a checkpoint that you saved before the bet.',
     ]);
     expect(asked).toEqual([pathToFileURL(file).href]);
     await saved.context().close();
