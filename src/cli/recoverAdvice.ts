@@ -111,7 +111,7 @@ function adviseOnCopies(
   facts: Facts,
   open: PositionDifference | undefined,
 ): Omit<Advice, 'happened'> | undefined {
-  const { obstacles, costs, logCopy, cells } = facts;
+  const { obstacles, costs, logCopy, cells, found } = facts;
   const isOlder = open?.mayBeNewest === false || cells.some(({ note }) => OLDER.test(note));
   const restored = restoredChoice(costs, 'no newer state of Postgres can be restored');
   if (obstacles.hold?.startsWith('log: ') === true)
@@ -128,7 +128,8 @@ function adviseOnCopies(
     };
   const missing = facts.obstacles.missingCopies;
   const isLogCopy = missing.some(({ message }) => message.startsWith('LOG_COPY_DIR'));
-  const isPosition = missing.some(({ message }) => message.startsWith('POSITION_FILE'));
+  const isPosition =
+    found.fault !== undefined || missing.some(({ message }) => message.startsWith('POSITION_FILE'));
   if (open === undefined && !isLogCopy && !isPosition) return undefined;
   const isOfPosition = open !== undefined || isPosition;
   const keep = keepChoice(costs, isOfPosition ? 'POSITION_FILE' : 'LOG_COPY_DIR');
@@ -206,10 +207,9 @@ async function advise(
       ? await lackedTime(sql, found.position)
       : undefined;
   const unfit = [...new Set(cells.map(({ note }) => note))].filter((note) => note !== '');
+  const isNamed = obstacles.missingCopies.some(({ message }) => message.startsWith('POSITION_FILE'));
   const damage =
-    found.damage !== undefined && obstacles.missingCopies.length === 0
-      ? [`POSITION_FILE ${found.path} can't be read: ${found.damage}. A running worker writes it again`]
-      : [];
+    found.fault === undefined || isNamed ? [] : [`${found.fault}. A worker that deals writes it again`];
   const held = obstacles.hold?.startsWith('log: ') === true ? [obstacles.hold] : [];
   return {
     happened: [

@@ -5,7 +5,7 @@
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -25,6 +25,8 @@ import { ArchivedPostgres } from './archivedPostgres.js';
 const SPINS = 300;
 const TICKETS = 20;
 const TICKET_USD = 1;
+/** Number of spins that are answered while Postgres is away, so that they wait in Redis. */
+const WAITING = 40;
 const ROUNDS = 20;
 const run = promisify(execFile);
 const cleanup = new Cleanup();
@@ -41,6 +43,8 @@ class Drill {
    * and its position in the block.
    */
   readonly #shown = new Map<string, string>();
+  /** Settings of some of the passes. */
+  settings: NodeJS.ProcessEnv = {};
   service!: ServerProcess;
   partner!: TestPartner;
   gameId!: number;
@@ -54,7 +58,7 @@ class Drill {
 
   get env(): NodeJS.ProcessEnv {
     const urls = { redisUrl: this.stores.redisUrl, databaseUrl: this.postgres.url };
-    return environment(urls, { ACK: 'ledger', CELLS: '1', SPIN_DEADLINE_MS: '3000' });
+    return environment(urls, { ACK: 'ledger', CELLS: '1', SPIN_DEADLINE_MS: '3000', ...this.settings });
   }
 
   async start(): Promise<void> {
@@ -155,6 +159,35 @@ class Drill {
     return stdout + stderr;
   }
 
+  /** Spins while Postgres is away. The answers wait in Redis. */
+  async playWithoutPostgres(name: string): Promise<void> {
+    for (let i = 0; i < WAITING; i++) {
+      const { status, text } = await this.spin(`${name}-waits-${i}`);
+      assert.equal(status, 200, text);
+      this.answers.set(`${name}-waits-${i}`, { gameId: this.gameId, text });
+    }
+  }
+
+  /** Asks `spindle recover` what to do, and does it. */
+  async followAdvice(): Promise<string> {
+    const said = await this.command('recover');
+    const [, words] = /^Recommended: npx spindle (.*)$/m.exec(said) ?? [];
+    assert.ok(words !== undefined, said);
+    await this.command(...words.split(' '), '--yes');
+    return words;
+  }
+
+  async isWell(): Promise<void> {
+    const status = async () => (await this.service.client.request('GET', '/statusz')).status;
+    await until(async () => (await status()) === 200, '/statusz is 200');
+  }
+
+  async names(problem: string): Promise<void> {
+    const named = async () =>
+      (await this.service.client.request('GET', '/statusz')).text.includes(`"name":"${problem}"`);
+    await until(named, `/statusz names ${problem}`);
+  }
+
   async auditIsClean(): Promise<void> {
     await until(
       async () => /\bCLEAN/.test((await this.command('audit')).replace('NOT CLEAN', '')),
@@ -224,6 +257,46 @@ async function redisIsLost(it: Drill): Promise<void> {
 }
 
 /**
+ * Walks the steps of the page in each order: the worker is started before or after the command. Postgres gets
+ * a new timeline, or the position file is damaged, while answered spins wait in Redis. All of them are kept.
+ */
+async function ordersOfTheSteps(it: Drill): Promise<void> {
+  const { postgres: server, stores } = it;
+  const file = join(stores.dataDir, 'position', 'position.json');
+  it.settings = { ACK: 'redis', POSITION_FILE: file };
+  const names: string[] = [];
+  for (const loss of ['timeline', 'damaged'] as const)
+    for (const order of ['worker-first', 'command-first'] as const) {
+      const name = `${loss}-${order}`;
+      names.push(name);
+      await it.start();
+      await it.play(name, { hasRaffle: false });
+      await it.isWell();
+      await server.stop();
+      await it.playWithoutPostgres(name);
+      await it.service.stop();
+      if (loss === 'timeline') await server.restoreFromArchive();
+      else {
+        await server.start();
+        await writeFile(file, '');
+      }
+      if (order === 'worker-first') {
+        await it.start();
+        await it.names(loss === 'timeline' ? 'stores-restored' : 'copy-unreadable');
+      }
+      assert.equal(await it.followAdvice(), 'recover --without POSITION_FILE');
+      if (order === 'command-first') await it.start();
+      await it.isWell();
+      await it.replay(['before', 'after', 'older-redis', 'no-redis', 'archive', ...names]);
+      await it.auditIsClean();
+      await it.service.stop();
+      say(`${loss}, ${order}: ${WAITING} spins that waited in Redis are kept; audit CLEAN`);
+    }
+  it.settings = {};
+  assert.match(await it.command('recover', '--without', 'POSITION_FILE', '--yes'), /given up/);
+}
+
+/**
  * Restores Postgres in several ways.
  * @param openId a round that is open in the backup, and that was completed after the backup
  */
@@ -238,6 +311,8 @@ async function postgresIsLost(it: Drill, openId: string): Promise<void> {
   await it.auditIsClean();
   await it.service.stop();
   say('Postgres from base backup and archive, Redis as it was: nothing lost; audit CLEAN');
+
+  await ordersOfTheSteps(it);
 
   await server.restoreDump();
   const refused = await it.command('recover', '--check');

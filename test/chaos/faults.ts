@@ -13,7 +13,7 @@ import { pause } from '../support/wait.js';
 import { FAILOVERS } from './failovers.js';
 import type { Arena, FaultKind } from './faultKind.js';
 import { LOG_FAULTS } from './logFaults.js';
-import { RESTORES } from './restores.js';
+import { DAMAGED_POSITION, RESTORES } from './restores.js';
 import { STOPPED } from './stopped.js';
 import { WRONG_CLOCKS } from './wrongClock.js';
 
@@ -224,6 +224,7 @@ export const FAULTS = {
   ...STOPPED,
   ...WRONG_CLOCKS,
   ...RESTORES,
+  ...DAMAGED_POSITION,
 } as const satisfies Record<string, FaultKind>;
 
 export type FaultName = keyof typeof FAULTS;

@@ -21,7 +21,7 @@ const WITNESS_MS = [2500, 6000] as const;
  * Requests more blocks for a slot game of each partner. A failure is ignored, because possibly no front end
  * is running.
  */
-async function askForBlocks({ api, targets }: Arena): Promise<void> {
+export async function askForBlocks({ api, targets }: Arena): Promise<void> {
   const asked = targets.map(({ games }) =>
     api.operator.POST('/games/{id}/blocks', {
       params: { path: { id: games[0]!.gameId } },

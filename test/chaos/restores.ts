@@ -4,22 +4,25 @@
  * the backup.
  */
 import { execFile } from 'node:child_process';
-import { rename, rm } from 'node:fs/promises';
+import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import postgres from 'postgres';
+import { type Position, readPosition } from '../../src/engine/recovery/positionFile.js';
 import type { ArchivedPostgres } from '../backup/archivedPostgres.js';
 import { PAGE } from '../backup/page.js';
 import { askOnce, plainRequest, spinRequest } from '../support/load.js';
 import { cliOf, ROOT } from '../support/root.js';
 import type { OwnStores } from '../support/stores.js';
-import { pause } from '../support/wait.js';
+import { pause, until } from '../support/wait.js';
 import type { Arena, FaultKind } from './faultKind.js';
+import { askForBlocks } from './logFaults.js';
 import { LOG_COPY, POSITION_FILE } from './services.js';
 
 const COMMAND_WITHIN_MS = 120_000;
 /** Folder in which the copy of the public log is hidden, so that the service does not find it. */
 const LOG_MIRROR = 'log-copy-away';
+const REWRITTEN_WITHIN_MS = 90_000;
 const ANSWER_WITHIN_MS = 3000;
 const ASK_EVERY_MS = 100;
 const REFUSALS = 10;
@@ -124,6 +127,26 @@ async function emptyRedis({ redis, wipeRedis }: OwnStores): Promise<void> {
 }
 
 const kind = { subject: 'postgres', needsArchive: true } as const;
+
+export const DAMAGED_POSITION = {
+  // The workers must write the file again, and go on making blocks.
+  'damaged-position': {
+    subject: 'service',
+    async run(arena, random) {
+      const path = join(arena.folder, POSITION_FILE);
+      const before = await readPosition(path).catch(() => undefined);
+      const sum = (position: Position | undefined): number =>
+        Object.values(position?.leases ?? {}).reduce((all, end) => all + end, 0);
+      const text = await readFile(path, 'utf8');
+      await writeFile(path, text.slice(0, random.whole(0, text.length - 2)));
+      const isWhole = async (): Promise<boolean> => {
+        await askForBlocks(arena);
+        return sum(await readPosition(path).catch(() => undefined)) > sum(before);
+      };
+      await until(isWhole, 'the position file has new leases', REWRITTEN_WITHIN_MS, ASK_EVERY_MS);
+    },
+  },
+} as const satisfies Record<string, FaultKind>;
 
 export const RESTORES = {
   // Postgres is lost, but its archived WAL is not. Redis keeps its data.

@@ -358,6 +358,28 @@ const POSITIONS: readonly SuiteMutation[] = [
     ),
   },
   {
+    name: 'giving up the position file settles no finding of a worker',
+    faults: [
+      source(
+        'engine/recovery/outsideCopies.store',
+        "setting === 'POSITION_FILE' ? await settlePositions(tx, positionId) : 0",
+        "(setting === 'POSITION_FILE' ? settlePositions.length + (positionId?.length ?? 0) : 0) * 0",
+      ),
+    ],
+    foundBy: POSITION('a running worker continues once the position file of another timeline is given up'),
+  },
+  {
+    name: 'a position file that is cut off makes the worker fail without a word',
+    faults: [
+      source(
+        'engine/recovery/positionKeeper',
+        'if (error instanceof UnreadableFileError) return',
+        'if (error instanceof UnreadableFileError && error.path.length === 0) return',
+      ),
+    ],
+    foundBy: POSITION('recover --restored replaces a damaged position file'),
+  },
+  {
     name: 'a Postgres that went on from another point in time is taken for the one before',
     faults: [
       source(

@@ -65,6 +65,8 @@ export interface FoundPosition {
   /** Why the file can't be read; undefined if it can, or if there is none. */
   readonly damage: string | undefined;
   readonly difference: PositionDifference | undefined;
+  /** Why Postgres has the file on record and a worker would not find it; undefined if it would. */
+  readonly fault: string | undefined;
 }
 
 /**
@@ -74,15 +76,18 @@ export interface FoundPosition {
 export async function findPosition(sql: Sql, setting: string | undefined): Promise<FoundPosition> {
   const recorded = (await recordedCopies(sql)).find((copy) => copy.setting === 'POSITION_FILE');
   const path = setting ?? recorded?.path;
-  const none = { path, position: undefined, damage: undefined, difference: undefined };
+  const none = { path, position: undefined, damage: undefined, difference: undefined, fault: undefined };
   if (path === undefined) return none;
   try {
     const position = await readPosition(path);
-    if (position === undefined) return none;
+    // Without the setting, the command may run on a machine that does not have the file.
+    if (position === undefined)
+      return recorded && setting ? { ...none, fault: `POSITION_FILE ${path} is missing` } : none;
     const { datasetId } = await installation(sql);
     return { ...none, position, difference: await differenceOf(sql, { path, datasetId }, position) };
   } catch (error) {
-    if (error instanceof UnreadableFileError) return { ...none, damage: error.reason };
-    throw error;
+    if (!(error instanceof UnreadableFileError)) throw error;
+    const fault = recorded && `POSITION_FILE ${path} can't be read: ${error.reason}`;
+    return { ...none, damage: error.reason, fault };
   }
 }
