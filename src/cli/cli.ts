@@ -56,12 +56,15 @@ async function storeUrls(): Promise<StoreUrls> {
   const { REDIS_URL, DATABASE_URL } = config;
   if (REDIS_URL !== undefined && DATABASE_URL !== undefined)
     return { redisUrl: REDIS_URL, databaseUrl: DATABASE_URL };
-  try {
-    return JSON.parse(readFileSync(join(config.dataDir, STORES_FILE), 'utf8'));
-  } catch {
+  const file = join(config.dataDir, STORES_FILE);
+  if (!existsSync(file))
     throw new UsageError(
       `No stores found. Set REDIS_URL and DATABASE_URL, or set DATA_DIR to the folder of embedded stores (${config.dataDir} has none).`,
     );
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'));
+  } catch {
+    throw new UsageError(`${file} can't be read or is damaged. A start of the service writes it again.`);
   }
 }
 

@@ -3,7 +3,7 @@
  * with --json. No service runs.
  */
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -69,4 +69,12 @@ test("spindle suggests another address if the service doesn't respond, also with
   expect(JSON.parse(error).error.details).toEqual([
     { message: 'If the address is wrong, set SPINDLE_URL or use --url' },
   ]);
+});
+
+test('spindle names a damaged file with the addresses of the embedded stores', async () => {
+  await mkdir(join(folder, '.data'));
+  await writeFile(join(folder, '.data', 'stores.json'), '{"redisUrl":');
+  const { status, error } = await cli('recover', '--check');
+  expect(status).toBe(2);
+  expect(error).toMatch(/\.data\/stores\.json can't be read or is damaged/);
 });
