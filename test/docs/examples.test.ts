@@ -124,6 +124,15 @@ test.skipIf(!isThere('curl'))(
   },
 );
 
+test.skipIf(!isThere('curl'))('the PAR sheets page uploads a sheet with the key alone', async () => {
+  const { key } = await service.newPartner();
+  await writeFile(join(folder, 'par-sheet.json'), JSON.stringify(parSheet('classic-3-reel')));
+  const program = samplesOf('par-sheets.md', 'sh').replace(ORIGIN, service.base);
+  const env = { PATH: process.env.PATH, KEY: key };
+  const { stdout } = await run('bash', ['--norc', '-euc', program], { env, cwd: folder });
+  expect(JSON.parse(stdout)).toMatchObject({ parSheetId: expect.any(Number), numReels: 3 });
+});
+
 test.skipIf(!isThere('curl'))('the overview lists the games of an account and spins one', async () => {
   const { key } = await service.newPartner();
   const gameId = await service.newGame(key, parSheet('classic-3-reel'));
@@ -156,10 +165,16 @@ test('the load recipe of the go-live page spins once for each request, and count
       .replace(ORIGIN, service.base)
       .replace('ks_…', key)
       .replace('GAME=1', `GAME=${gameId}`)
-      .replace('npx autocannon@8', 'autocannon --json --no-progress')
       .replace(/-d \d+$/m, '-d 2'),
   );
-  const env = { PATH: `${join(ROOT, 'node_modules', '.bin')}:${process.env.PATH}` };
+  // The real npx would download the package, and without --yes it would wait for a confirmation.
+  const npx = `#!/bin/sh
+test "$1 $2" = '--yes autocannon@8' || exit 1
+shift 2
+exec ${join(ROOT, 'node_modules', '.bin', 'autocannon')} --json --no-progress "$@"
+`;
+  await writeFile(join(folder, 'npx'), npx, { mode: 0o755 });
+  const env = { PATH: `${folder}:${process.env.PATH}` };
   const codesOf = async (program: string): Promise<Record<string, { count: number }>> => {
     const { stdout } = await run('bash', ['--norc', '-euc', program], { env });
     return JSON.parse(stdout.trim().split('\n').at(-1)!).statusCodeStats;

@@ -7,6 +7,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ERRORS } from '../../src/domain/errors.js';
 import { addressOf, PAGES } from '../../tools/docs/pages.js';
 import { freshStores } from '../setup/freshStores.js';
 import { startService } from '../support/service.js';
@@ -116,12 +117,22 @@ describe.skipIf(browser === undefined)('the pages of /docs', { timeout: 5 * WAIT
     await page.context().close();
   });
 
+  test('the table of errors breaks no code', async () => {
+    const page = await opened('/errors');
+    const lines = await page
+      .locator('tr[id^=KS-] > td:first-child a')
+      .evaluateAll((links) => links.map((link) => link.getClientRects().length));
+    expect(lines.length).toBe(Object.keys(ERRORS).length);
+    expect([...new Set(lines)]).toEqual([1]);
+    await page.context().close();
+  });
+
   test('the docs show examples with the address of the service in the chosen language, and copy them', async () => {
     const page = await opened('/api#spin');
     const spin = page.locator('section[aria-labelledby=spin]');
     expect(await spin.locator('pre').first().innerText()).toContain(`${service.base}/api/partner/v1/spin`);
     await spin.getByRole('tab', { name: 'Python' }).click();
-    await spin.getByRole('tabpanel').getByText('call("POST", "/spin"').waitFor();
+    await spin.getByRole('tabpanel').getByText('once("/spin"').waitFor();
     await page.keyboard.press('ArrowLeft');
     await spin.getByRole('tabpanel').getByText('spindle.spin(').waitFor();
     await spin.getByRole('tabpanel').getByRole('button', { name: 'Copy' }).click();

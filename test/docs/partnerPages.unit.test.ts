@@ -8,11 +8,16 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { type Happened, SpindleError } from '../../clients/typescript/src/index.js';
+import { BASES } from '../../src/api/contract/apis.js';
 import { errorsOf } from '../../src/api/contract/documents.js';
 import { ENDPOINTS } from '../../src/api/index.js';
 import { Environment } from '../../src/app/settings.js';
 import { ERRORS } from '../../src/domain/errors.js';
+import { highlighted } from '../../tools/docs/highlight.js';
+import { htmlOf } from '../../tools/docs/markdown.js';
 import { OPERATORS_GROUP, PAGES } from '../../tools/docs/pages.js';
+import { referenceOf } from '../../tools/docs/reference.js';
+import { samplesOf } from '../../tools/docs/samples.js';
 import { docCode } from '../support/docBlocks.js';
 import { ROOT } from '../support/root.js';
 
@@ -150,4 +155,45 @@ test.each(files)('%s names webhook-signature wherever it says that two secrets a
   const paragraphs = readFileSync(join(ROOT, file), 'utf8').split(/\n\s*\n|\n(?=[-|])/);
   const both = paragraphs.filter((each) => /(?:signed|made) with both|both secrets|old secret/.test(each));
   expect(both.filter((each) => !each.includes('webhook-signature'))).toEqual([]);
+});
+
+describe('served pages', () => {
+  const served = PAGES.map((page) => [page.slug || 'index', page] as const);
+  /** Files that readers make, download or unpack, as the same page says. */
+  const OWN = new Set(['shop.mjs', 'reconcile.mts', 'verify.mjs', 'spindle-verify.mjs', 'PROVENANCE.md']);
+  const NAMES =
+    /(?<![\w./$-])(?:[\w-]+\/)*[\w-]+(?:\.[\w-]+)*\.(?:md|ts|mts|mjs|lua|sql)\b|\bmanifest\.sha256\b|(?<![\w./-])(?:src|test|lua|deploy|docs|tools|openapi)\/[\w/-]+/g;
+  /** Pages for readers who have the source code, as they say: operators, and laboratories. */
+  const OF_SOURCE = ['compliance', 'operators'];
+
+  test.each(served)('the page %s names no file that its readers do not have', (slug, page) => {
+    const source = readFileSync(join(ROOT, page.file), 'utf8');
+    const html = page.file.endsWith('.json') ? referenceOf(JSON.parse(source)) : htmlOf(source, page, PAGES);
+    const named = html.replaceAll(/<[^>]+>/g, '').match(NAMES) ?? [];
+    const isSource = (name: string): boolean => OF_SOURCE.includes(slug) && /^(?:src|test)\//.test(name);
+    expect(named.filter((name) => !OWN.has(name) && !isSource(name))).toEqual([]);
+  });
+
+  test.each(OF_SOURCE)('the page %s says that its readers need the source code', (slug) => {
+    expect(readFileSync(join(ROOT, 'docs', `${slug}.md`), 'utf8')).toMatch(/\bthe source code\b/);
+  });
+
+  test('a command is not shown in one colour', () => {
+    const colours = highlighted('curl -sS "$URL/games" -H "X-API-Key: $KEY"', 'sh').match(/<i class="\w+">/g);
+    expect(new Set(colours).size).toBeGreaterThan(2);
+  });
+
+  test.each([
+    ['spin', true],
+    ['dealRound', true],
+    ['actInRound', true],
+    ['registerGame', false],
+  ])(
+    'the Python sample of %s repeats it until its result is known only if it moves money once',
+    (id, isOnce) => {
+      const { method, path, scope } = ENDPOINTS.find(({ operationId }) => operationId === id)!;
+      const asked = { operationId: id, method, path, base: BASES[scope], parameters: [], body: {} };
+      expect(samplesOf(asked, true).at(-1)!.code.startsWith('answer = once(')).toBe(isOnce);
+    },
+  );
 });

@@ -36,6 +36,7 @@ const RUN: readonly (readonly [page: string, language: string, count: number, te
   ['docs/go-live.md', 'sh', 3, EXAMPLES],
   ['docs/operations.md', 'sql', 1, HERE],
   ['docs/par-sheets.md', 'python', 1, EXAMPLES],
+  ['docs/par-sheets.md', 'sh', 1, EXAMPLES],
   ['docs/par-sheets.md', 'ts', 1, EXAMPLES],
   ['docs/production.md', 'sql', 1, HERE],
   ['docs/proofs.md', 'sh', 3, VERIFIER],
@@ -87,7 +88,6 @@ const NOT_RUN: readonly (readonly [page: string, language: string, count: number
     8,
     'starts the service of this folder; test/cli makes a partner and plays a raffle and rounds',
   ],
-  ['docs/par-sheets.md', 'sh', 1, CURL],
   [
     'docs/production.md',
     'sh',
@@ -165,6 +165,12 @@ describe('samples of the documentation', () => {
     expect(existsSync(join(ROOT, file))).toBe(true);
     expect(readFileSync(join(ROOT, file), 'utf8')).toContain(basename(page));
   });
+});
+
+test.each(PAGES)('%s runs no package that asks for a confirmation first', (page) => {
+  const lines = docBlocks(page).flatMap(({ language, code }) => (language === 'sh' ? linesOf(code) : []));
+  const asking = lines.filter((line) => /\bnpx (?!spindle |--yes |playwright )/.test(line));
+  expect(asking.filter((line) => !line.includes('npx vitest'))).toEqual([]);
 });
 
 const help = new Map<string, Promise<string>>();

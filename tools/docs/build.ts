@@ -9,7 +9,7 @@ import { buildSync } from 'esbuild';
 import { writePages } from '../writePages.js';
 import { clientPackage } from './clientPackage.js';
 import { htmlOf } from './markdown.js';
-import { addressOf, framed, OPERATORS_GROUP, PAGES } from './pages.js';
+import { addressOf, framed, isOfOperators, PAGES } from './pages.js';
 import { referenceOf } from './reference.js';
 import { indexOf } from './searchIndex.js';
 
@@ -18,6 +18,8 @@ const SOURCE = join('tools', 'docs');
 const IMAGES = join('docs', 'images');
 /** Page whose first JSON block is also published as a file. */
 const SHEETS = join('docs', 'par-sheets.md');
+
+const VECTORS = join('docs', 'vectors');
 
 const VERIFIER = join('dist', 'verifier');
 /** Files of the verifier that the page `verify` offers with their checksums. */
@@ -51,7 +53,7 @@ files.set(
     `<h1>Page not found</h1>
 <p>This address has no page. Search for it above, or begin with one of these pages:</p>
 <ul>${pages
-      .filter(({ group }) => group !== OPERATORS_GROUP)
+      .filter((page) => !isOfOperators(page))
       .map((page) => `<li><a href="${addressOf(page)}">${page.title}</a></li>`)
       .join('')}</ul>`,
   ),
@@ -71,6 +73,7 @@ const searched = pages.map((page, place) => ({
   address: addressOf(page),
   title: page.title,
   html: contents[place]!,
+  isOfOperators: isOfOperators(page),
 }));
 files.set('search.json', JSON.stringify(indexOf(searched)));
 if (existsSync(SHEETS)) {
@@ -80,6 +83,8 @@ for (const image of existsSync(IMAGES) ? readdirSync(IMAGES) : []) {
   if (image.endsWith('.svg')) files.set(image, readFileSync(join(IMAGES, image), 'utf8'));
   if (image.endsWith('.png')) files.set(image, readFileSync(join(IMAGES, image)));
 }
+for (const name of existsSync(VECTORS) ? readdirSync(VECTORS) : [])
+  files.set(`vectors/${name}`, readFileSync(join(VECTORS, name), 'utf8'));
 for (const [name, content] of clientPackage()) files.set(`client/${name}`, content);
 for (const { name, text } of verifiers) files.set(`verify/${name}`, text);
 files.set('verify/SHA256SUMS', verifiers.map(({ name, sha256 }) => `${sha256}  ${name}\n`).join(''));

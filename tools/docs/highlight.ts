@@ -26,9 +26,16 @@ const LANGUAGES = highlighter.getLoadedLanguages();
 /** Classes of tokens that the style sheet colours. All other tokens have the colour of the text. */
 const CLASSES = ['comment', 'constant', 'function', 'keyword', 'parameter', 'string'];
 
-function classOf(color: string | undefined): string | undefined {
-  const [, name] = /^var\(--shiki-token-(\w+)/.exec(color ?? '') ?? [];
-  return CLASSES.find((each) => each === name);
+function classOf({ content, color }: Token, language: string): string | undefined {
+  const [, name] = /^var\(--shiki-token-([\w-]+)/.exec(color ?? '') ?? [];
+  // A command's words are strings without quotation marks: as strings, they would all have one colour.
+  if (language === 'sh' && name === 'string') return content.startsWith('-') ? 'parameter' : undefined;
+  return CLASSES.find((each) => each === name?.split('-')[0]);
+}
+
+interface Token {
+  readonly content: string;
+  readonly color?: string;
 }
 
 interface Part {
@@ -37,12 +44,13 @@ interface Part {
 }
 
 /** Joins neighbours of the same class, and the parts of the service's address, which the script replaces. */
-function joined(tokens: readonly { readonly content: string; readonly color?: string }[]): Part[] {
+function joined(tokens: readonly Token[], language: string): Part[] {
   const parts: Part[] = [];
   const line = tokens.map(({ content }) => content).join('');
   let at = 0;
-  for (const { content, color } of tokens) {
-    const name = classOf(color);
+  for (const token of tokens) {
+    const { content } = token;
+    const name = classOf(token, language);
     const last = parts.at(-1);
     const address = line.lastIndexOf(ORIGIN, at);
     const isInAddress = address >= 0 && address < at && at < address + ORIGIN.length;
@@ -60,7 +68,7 @@ export function highlighted(code: string, language: string): string {
   const { tokens } = highlighter.codeToTokens(code, { lang: language, theme: THEME });
   return tokens
     .map((line) =>
-      joined(line)
+      joined(line, language)
         .map(({ text, name }) =>
           name === undefined ? escaped(text) : `<i class="${name}">${escaped(text)}</i>`,
         )

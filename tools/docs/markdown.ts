@@ -2,6 +2,7 @@
  * Converts the repository's Markdown to HTML, with GitHub's anchors, an anchor for each error code, and links
  * between the pages.
  */
+import { existsSync, readFileSync } from 'node:fs';
 import { posix } from 'node:path';
 import { Marked, type Token, type Tokens, type TokensList } from 'marked';
 import { codeBlock } from './highlight.js';
@@ -9,6 +10,8 @@ import { addressOf, escaped, type PageSource } from './pages.js';
 import { labelledTables } from './tables.js';
 import { type Tab, tabsOf } from './tabs.js';
 
+/** Folder whose files are served under the same path. */
+const VECTORS = 'docs/vectors/';
 const ERRORS_FILE = 'docs/errors.md';
 
 /** Returns the anchor that GitHub creates for a heading. */
@@ -23,7 +26,8 @@ const anchorOf = (heading: string): string =>
  * Converts a page to HTML. Leaves out the parts between the comments `not served` and `served`, which only
  * readers of the repository need.
  *
- * @param pages pages that links may lead to; links to other files of the repository become text
+ * @param pages pages that links may lead to; links to other files of the repository become text, unless they
+ * are served beside the pages
  */
 export function htmlOf(markdown: string, page: PageSource, pages: readonly PageSource[]): string {
   const marked = new Marked({ gfm: true });
@@ -35,14 +39,19 @@ export function htmlOf(markdown: string, page: PageSource, pages: readonly PageS
       },
       code: ({ text, lang = '' }: Tokens.Code) => codeBlock(text, lang.split(' ')[0]!),
       link({ href, tokens }: Tokens.Link) {
-        const text = this.parser.parseInline(tokens);
-        const target = targetOf(href, page, pages);
+        const { file, target } = targetOf(href, page, pages);
+        // Readers of the served pages have no files, so a link with a file's name shows the page's title.
+        const title = pages.find((each) => each.file === file)?.title ?? titleOf(file);
+        const isName =
+          title !== undefined && tokens.every(({ raw }) => file!.endsWith(raw.replaceAll('`', '')));
+        const text = isName ? escaped(title) : this.parser.parseInline(tokens);
+        if (isName && target === undefined) return `<em>${text}</em> in the source code`;
         return target === undefined ? text : `<a href="${escaped(target)}">${text}</a>`;
       },
       image: ({ href, text }: Tokens.Image) =>
         `<img src="/docs/${escaped(posix.basename(href))}" alt="${escaped(text)}">`,
       html: ({ text, tabs }: (Tokens.HTML | Tokens.Tag) & { tabs?: string }) =>
-        tabs ?? (text.startsWith('<!--') ? '' : escaped(text)),
+        tabs ?? (text.startsWith('<!--') ? searchWordsOf(text) : escaped(text)),
     },
   });
   const served = markdown.replaceAll(/<!-- not served -->[\s\S]*?<!-- served -->/g, '');
@@ -89,11 +98,31 @@ function withLinkedCodes(): (part: string) => string {
   };
 }
 
-function targetOf(href: string, page: PageSource, pages: readonly PageSource[]): string | undefined {
-  if (/^https?:|^#|^\/docs\//.test(href)) return href;
+/** Returns the words of a comment `search: …`, which the page does not show and the search finds. */
+function searchWordsOf(comment: string): string {
+  const [, words] = /^<!-- search: (.*?) -->/.exec(comment) ?? [];
+  return words === undefined ? '' : `<template>${escaped(words)}</template>\n`;
+}
+
+/** Returns the heading of a page of the repository. Undefined for other files. */
+function titleOf(file: string | undefined): string | undefined {
+  if (file === undefined || !file.endsWith('.md') || !existsSync(file)) return undefined;
+  return /^# (.+)$/m.exec(readFileSync(file, 'utf8'))?.[1];
+}
+
+interface Target {
+  /** The linked file of the repository. */
+  readonly file?: string;
+  /** Address of the served file; undefined if it is not served. */
+  readonly target?: string;
+}
+
+function targetOf(href: string, page: PageSource, pages: readonly PageSource[]): Target {
+  if (/^https?:|^#|^\/docs\//.test(href)) return { target: href };
   const [path = '', anchor] = href.split('#');
   const file = posix.join(posix.dirname(page.file), path);
-  const target = pages.find((each) => each.file === file);
-  if (target === undefined) return undefined;
-  return addressOf(target) + (anchor === undefined ? '' : `#${anchor}`);
+  const found = pages.find((each) => each.file === file);
+  if (found !== undefined)
+    return { file, target: addressOf(found) + (anchor === undefined ? '' : `#${anchor}`) };
+  return file.startsWith(VECTORS) ? { file, target: `/${file}` } : { file };
 }

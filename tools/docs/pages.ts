@@ -16,6 +16,9 @@ const group = (name: string, pages: readonly [slug: string, title: string, file:
 /** Group of the pages for operators. All other pages are for partners. */
 export const OPERATORS_GROUP = 'Run it';
 
+/** Pages about running a service. The search shows what partners need before them. */
+export const isOfOperators = ({ group: name }: PageSource): boolean => name === OPERATORS_GROUP;
+
 /** The pages in the order of the navigation. A page whose source file does not exist is left out. */
 export const PAGES: readonly PageSource[] = [
   ...group('Start', [

@@ -61,6 +61,8 @@ const METHODS: Readonly<Record<string, string>> = {
   getRoundProof: 'blackjack.proof($1)',
 };
 const PLAY = '/api/play/blackjack';
+/** Operations that move money once, however often they are sent. */
+const ONCE = new Set(['spin', 'dealRound', 'actInRound']);
 
 const json = (value: unknown, indent?: number): string => JSON.stringify(value, null, indent);
 
@@ -111,7 +113,7 @@ function typeScript({ operationId, method, path, base, parameters, body }: Sampl
  * curl and Python
  */
 export function samplesOf(sampled: Sampled, withClients: boolean): Sample[] {
-  const { method, path, base, parameters, body } = sampled;
+  const { operationId, method, path, base, parameters, body } = sampled;
   const full = parameters.reduce(
     (text, { name, value }) => text.replace(`{${name}}`, encodeURIComponent(value)),
     path,
@@ -126,7 +128,9 @@ export function samplesOf(sampled: Sampled, withClients: boolean): Sample[] {
     ...(body === undefined ? [] : [pythonText(body)]),
     ...(base === '/api/partner/v1' ? [] : [`base=${base === PLAY ? 'PLAY' : `URL + "${base}"`}`]),
   ];
-  const python = `answer = call("${method}", "${full}"${more.map((each) => `, ${each}`).join('')})`;
+  // The quick start defines both: once() repeats a bet until its result is known.
+  const called = ONCE.has(operationId) ? `once("${full}"` : `call("${method}", "${full}"`;
+  const python = `answer = ${called}${more.map((each) => `, ${each}`).join('')})`;
   return [
     { label: 'curl', language: 'sh', code: curl },
     ...(withClients ? [{ label: 'TypeScript', language: 'ts', code: typeScript(sampled) }] : []),

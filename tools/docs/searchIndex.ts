@@ -4,14 +4,18 @@ export interface Searched {
   readonly address: string;
   readonly title: string;
   readonly html: string;
+  readonly isOfOperators: boolean;
 }
 
 /** Format of the index that the page's script reads. */
 export interface SearchIndex {
-  /** Address and title of each page. */
-  readonly pages: readonly (readonly [string, string])[];
-  /** Sections: page number, anchor (empty for the beginning of the page) and heading. */
-  readonly sections: readonly (readonly [number, string, string])[];
+  /** Address and title of each page, and 1 if it is for operators. */
+  readonly pages: readonly (readonly [string, string, 0 | 1])[];
+  /**
+   * Sections: page number, anchor (empty for the beginning of the page), heading, and other words that people
+   * search for it.
+   */
+  readonly sections: readonly (readonly [number, string, string, string?])[];
   /** All words in sorted order, separated by spaces. */
   readonly words: string;
   /**
@@ -55,6 +59,7 @@ interface Section {
   readonly anchor: string;
   readonly heading: string;
   readonly html: string;
+  readonly also?: string;
 }
 
 /** Splits a page into sections at its anchors: headings, and rows of the error code table. */
@@ -73,17 +78,19 @@ function sectionsOf({ title, html }: Searched): Section[] {
     const cells = own.split('</td>');
     const heading =
       tag === 'tr' ? `${anchor} ${textOf(cells[3] ?? '')}` : textOf(own.slice(0, own.indexOf(`</${tag}>`)));
-    return { anchor: anchor!, heading, html: own };
+    const [, also] = /<template>([^<]*)<\/template>/.exec(own) ?? [];
+    return { anchor: anchor!, heading, html: own, ...(also === undefined ? {} : { also }) };
   });
   return [before, ...others].filter((section) => section.anchor !== '' || textOf(section.html) !== '');
 }
 
 export function indexOf(searched: readonly Searched[]): SearchIndex {
-  const sections: [number, string, string][] = [];
+  const sections: [number, string, string, string?][] = [];
   const placesOf = new Map<string, number[]>();
   for (const [page, each] of searched.entries()) {
-    for (const { anchor, heading, html } of sectionsOf(each)) {
-      const place = sections.push([page, anchor, heading]) - 1;
+    for (const { anchor, heading, html, also } of sectionsOf(each)) {
+      const place =
+        sections.push(also === undefined ? [page, anchor, heading] : [page, anchor, heading, also]) - 1;
       for (const word of new Set(wordsOf(`${anchor} ${heading} ${textOf(html)}`))) {
         const places = placesOf.get(word);
         if (places === undefined) placesOf.set(word, [place]);
@@ -95,7 +102,7 @@ export function indexOf(searched: readonly Searched[]): SearchIndex {
   const coded = (places: readonly number[]): string =>
     places.map((place, at) => (place - (places[at - 1] ?? 0)).toString(36)).join(',');
   return {
-    pages: searched.map(({ address, title }) => [address, title]),
+    pages: searched.map(({ address, title, isOfOperators }) => [address, title, isOfOperators ? 1 : 0]),
     sections,
     words: words.join(' '),
     places: words.map((word) => coded(placesOf.get(word)!)).join(' '),

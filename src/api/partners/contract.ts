@@ -88,7 +88,7 @@ export const PartnerResponse = Type.Object({
   environment: Environment,
   isActive: Type.Boolean(),
   dealing: DealingState,
-  cell: Type.Integer({ description: 'Number of the cell that contains the partner (docs/scaling.md)' }),
+  cell: Type.Integer({ description: 'Number of the cell that contains the partner' }),
   createdAt: timestamp(),
   ...settings,
 });

@@ -339,7 +339,7 @@ export const getEventsReport = endpoint(
   },
   {
     description:
-      'Lists every action of the audit log with its severity, and every large win. `gameId`, `playerId`, `spinId` and `payoutUsd` describe a large win. `data` has the stored details of the event. CSV has all events of the range. docs/reports.md lists the types.',
+      'Lists every action of the audit log with its severity, and every large win. `gameId`, `playerId`, `spinId` and `payoutUsd` describe a large win. `data` has the stored details of the event. CSV has all events of the range. [Reports](/docs/reports) lists the types.',
     response: {
       events: [EVENT, WIN],
       nextCursor: 'a412.w17',

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { PublicWindow } from '../../../src/api/server/publicWindow.js';
 import { ERRORS } from '../../../src/domain/errors.js';
 import { Finder } from '../../../tools/docs/page/find.js';
+import { isOfOperators, PAGES } from '../../../tools/docs/pages.js';
 import type { SearchIndex } from '../../../tools/docs/searchIndex.js';
 import { freshStores } from '../../setup/freshStores.js';
 import { expectWithin } from '../../support/expectWithin.js';
@@ -126,6 +127,21 @@ test('serves a search index of at most 200 KB that covers every docs page and ev
       finder.find(asked).map((each) => each.href),
       asked,
     ).toContain(href);
+  }
+  for (const [asked, href] of [
+    ['duplicate spin', '/docs/requests#repeating-a-request'],
+    ['retry', '/docs/requests#repeating-a-request'],
+    ['currency', '/docs/contract#51-amounts'],
+    ['pagination', '/docs/contract#25-lists'],
+    // No section has both words.
+    ['pagination zzzzzz', '/docs/contract#25-lists'],
+  ] as const)
+    expect(finder.find(asked)[0]?.href, asked).toBe(href);
+  const ofOperators = new Set(PAGES.filter(isOfOperators).map((page) => page.title));
+  for (const asked of ['retry', 'webhook', 'game', 'player', 'key', 'report', 'raffle', 'dealing']) {
+    const found = finder.find(asked).map(({ page }) => ofOperators.has(page));
+    expect(found.lastIndexOf(false), asked).toBeLessThan(found.includes(true) ? found.indexOf(true) : 99);
+    expect(found[0], asked).toBe(false);
   }
   expect(finder.find('zzzzzz')).toEqual([]);
   for (const { code } of Object.values(ERRORS))

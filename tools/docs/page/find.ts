@@ -1,4 +1,7 @@
-/** Finds sections by the search index. A section must contain every word; the last word may be incomplete. */
+/**
+ * Finds sections by the search index. A section contains every word, which may be incomplete. If none does, it
+ * contains some of them. Pages for operators come after those for partners.
+ */
 import { type SearchIndex, wordsOf } from '../searchIndex.js';
 
 export interface Found {
@@ -27,12 +30,12 @@ export class Finder {
     const asked = wordsOf(text);
     if (asked.length === 0) return [];
     const of = asked.map((word) => this.#scores(word));
-    const sums: [number, number][] = [];
-    for (const [section, score] of of[0]!) {
-      let sum = score;
-      for (const other of of.slice(1)) sum += other.get(section) ?? Number.NEGATIVE_INFINITY;
-      if (sum > Number.NEGATIVE_INFINITY) sums.push([section, sum + this.#headingScore(section, asked)]);
-    }
+    const having = [...new Set(of.flatMap((scores) => [...scores.keys()]))];
+    const every = having.filter((section) => of.every((scores) => scores.has(section)));
+    const sums = (every.length > 0 ? every : having).map((section): [number, number] => {
+      const sum = of.reduce((total, scores) => total + (scores.get(section) ?? 0), 0);
+      return [section, sum + this.#headingScore(section, asked)];
+    });
     sums.sort((a, b) => b[1] - a[1] || a[0] - b[0]);
     return sums.slice(0, RESULTS_MAX).map(([section]) => this.#found(section));
   }
@@ -55,13 +58,13 @@ export class Finder {
   }
 
   #headingScore(section: number, asked: readonly string[]): number {
-    const [page, anchor, heading] = this.#index.sections[section]!;
-    const words = `${anchor} ${heading}`.toLowerCase();
+    const [page, anchor, heading, also = ''] = this.#index.sections[section]!;
+    const words = `${anchor} ${heading} ${also}`.toLowerCase();
     const inHeading = asked.filter((word) => words.includes(word)).length;
     const title = this.#index.pages[page]![1].toLowerCase();
     const inTitle = asked.filter((word) => title.includes(word)).length;
     const isSchema = anchor.startsWith('schema-') ? 2 : 0;
-    const isOfOperators = this.#index.pages[page]![0] === '/docs/operator-api' ? 3 : 0;
+    const isOfOperators = 12 * this.#index.pages[page]![2];
     return (
       6 * inHeading +
       2 * inTitle +
