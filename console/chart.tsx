@@ -25,6 +25,8 @@ interface ChartProps {
   readonly format: (value: number) => string;
   /** True for amounts: the axis starts at 0, so that their proportions are visible. */
   readonly isFromZero?: boolean;
+  /** True if the line is interrupted where a value is missing. */
+  readonly hasGaps?: boolean;
 }
 
 const HEIGHT = 220;
@@ -44,7 +46,10 @@ const timeText = (seconds: number, step: number): string => {
 };
 const colourOf = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name);
 
-function optionsOf({ series, format, isTime, isFromZero }: ChartProps, width: number): uPlot.Options {
+function optionsOf(
+  { series, format, isTime, isFromZero, hasGaps }: ChartProps,
+  width: number,
+): uPlot.Options {
   const [text, line, accent, band] = ['--soft-text', '--line', '--accent', '--band'].map(colourOf);
   const strokes = { line: accent!, soft: text!, edge: band! };
   const axis = { stroke: text!, grid: { stroke: line!, width: 1 }, ticks: { stroke: line!, width: 1 } };
@@ -75,7 +80,7 @@ function optionsOf({ series, format, isTime, isFromZero }: ChartProps, width: nu
         label,
         stroke: strokes[kind],
         width: kind === 'line' ? 2 : 1,
-        spanGaps: true,
+        spanGaps: hasGaps !== true,
         points: { show: kind === 'line' && values.filter((value) => value !== null).length < 40 },
       })),
     ],

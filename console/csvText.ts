@@ -1,12 +1,12 @@
 /** Creates CSV files. */
-import { FORMULA } from '../src/domain/csv.js';
+import { isChangedBySpreadsheet } from '../src/domain/csv.js';
 
 /**
- * Encodes a field by RFC 4180. A text that a spreadsheet would interpret as a formula gets a leading
- * apostrophe.
+ * Encodes a field by RFC 4180. A text that a spreadsheet would run as a formula, or round as a
+ * number, gets a leading apostrophe.
  */
 function field(value: string | number): string {
-  const text = typeof value === 'string' && FORMULA.test(value) ? `'${value}` : String(value);
+  const text = typeof value === 'string' && isChangedBySpreadsheet(value) ? `'${value}` : String(value);
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 

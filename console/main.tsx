@@ -6,7 +6,7 @@ import { Boundary } from './boundary.js';
 import { DealingBanner, DealingState } from './dealingState.js';
 import { DialogHost } from './dialog.js';
 import { Naming, PartnerNames, usePartnerNames, withPartnerId } from './names.js';
-import { GROUPS, pageAt, sectionOf } from './pages/index.js';
+import { GROUPS, pageAt, pathOf, sectionOf } from './pages/index.js';
 import { isOutage, Outage, ProblemsBanner, ProblemsState } from './problems.js';
 import { linkTo, usePlace } from './router.js';
 import { Search } from './search.js';
@@ -71,7 +71,7 @@ function Page() {
   const place = withPartnerId(asked, names.idOf);
   return (
     <main id="main">
-      <Tabs here={asked.parts[0] ?? ''} />
+      <Tabs here={pathOf(asked.parts)} />
       <h1 ref={heading} tabIndex={-1}>
         {shown}
       </h1>
@@ -91,7 +91,7 @@ function Page() {
 }
 
 function Rooms({ here }: { readonly here: string }) {
-  const { title: current } = sectionOf(here);
+  const current = sectionOf(here)?.title;
   const list = useRef<HTMLUListElement>(null);
   // On a narrow screen the links are in a single row that scrolls.
   useEffect(() => {
@@ -128,8 +128,8 @@ function Rooms({ here }: { readonly here: string }) {
 
 /** Links to the pages of the current section. A section with one page needs none. */
 function Tabs({ here }: { readonly here: string }) {
-  const { title, pages } = sectionOf(here);
-  if (pages.length === 1) return <div class="tabs" />;
+  const { title, pages } = sectionOf(here) ?? { title: '', pages: [] };
+  if (pages.length <= 1) return <div class="tabs" />;
   return (
     <nav class="tabs" aria-label={`Pages of ${title}`}>
       {pages.map((page) => (
@@ -170,7 +170,7 @@ function Shell({
             <ProblemsBanner />
             <DealingBanner />
           </div>
-          <Rooms here={parts[0] ?? 'overview'} />
+          <Rooms here={pathOf(parts)} />
           <Page />
           <DialogHost />
         </DealingState>

@@ -6,6 +6,7 @@ import type { ComponentChildren, VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { csvOf } from './csvText.js';
 import { save } from './download.js';
+import { NONE } from './format.js';
 
 export interface Column<Row> {
   readonly heading: string;
@@ -61,6 +62,12 @@ type Key = string | number | undefined;
 function keyIn<Row>({ value, cell, isNumber }: Column<Row>, row: Row): Key {
   const given = value === undefined ? textOf(cell(row)) : (value(row) ?? undefined);
   return isNumber === true && typeof given === 'string' ? numberIn(given) : given;
+}
+
+/** Returns the field of a CSV file: a number as a number, and nothing for a value that is missing. */
+function fieldOf<Row>(column: Column<Row>, row: Row): string | number {
+  const field = keyIn(column, row) ?? '';
+  return field === NONE ? '' : field;
 }
 
 /** Compares two sort keys. Missing values come last in either sort direction. */
@@ -146,7 +153,7 @@ export function Table<Row>(props: TableProps<Row>) {
       `${file}.csv`,
       csvOf(
         headings.map(({ heading }) => heading),
-        shown.map((row) => headings.map((column) => column.value?.(row) ?? textOf(column.cell(row)))),
+        shown.map((row) => headings.map((column) => fieldOf(column, row))),
       ),
     );
   return (

@@ -47,6 +47,13 @@ export function Load<T>({
   );
 }
 
+/** Page of an address that names no page. */
+export const NotFound = () => (
+  <p class="empty">
+    This address has no page. <a href={linkTo(['overview'])}>Open the overview</a>, or search with Ctrl K.
+  </p>
+);
+
 export function Facts({ of }: { readonly of: readonly (readonly [string, ComponentChildren])[] }) {
   return (
     <dl class="facts">

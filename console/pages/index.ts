@@ -1,6 +1,7 @@
 /** Maps the first part of an address to a page of the console. */
 import type { ComponentType } from 'preact';
 import type { Place } from '../router.js';
+import { NotFound } from '../ui.js';
 import { ApiVersions } from './apiVersions.js';
 import { AuditLog } from './auditLog.js';
 import { Rounds } from './blackjack.js';
@@ -103,9 +104,16 @@ export const GROUPS: readonly Group[] = [
 const SECTIONS = GROUPS.flatMap(({ sections }) => sections);
 const PAGES = SECTIONS.flatMap(({ pages }) => pages);
 
-/** Returns the section of the page with this path, or the first section if there is no such page. */
-export const sectionOf = (path: string): Section =>
-  SECTIONS.find(({ pages }) => pages.some((each) => each.path === path)) ?? SECTIONS[0]!;
+/** Addresses that people guess from the names of pages and of the API, with the path of the page. */
+const OTHER_PATHS: Readonly<Record<string, string>> = { 'audit-log': 'audit', deliveries: 'webhooks' };
+
+/** Returns the path of the page of an address. The empty address is that of the overview. */
+export const pathOf = ([first]: readonly string[]): string =>
+  first === undefined ? PAGES[0]!.path : (OTHER_PATHS[first] ?? first);
+
+/** Returns the section of the page with this path. Undefined if there is no such page. */
+export const sectionOf = (path: string): Section | undefined =>
+  SECTIONS.find(({ pages }) => pages.some((each) => each.path === path));
 
 export interface FoundPage {
   readonly path: string;
@@ -144,9 +152,9 @@ const DETAILS: Readonly<Record<string, (parts: readonly string[]) => Page>> = {
   settlements: (parts) => ({ path: '', title: `Report of ${parts[2]}`, View: SettlementDetail }),
 };
 
-/** Returns the page of an address, or the overview if the address names no page. */
+/** Returns the page of an address. */
 export function pageAt(parts: readonly string[]): Page {
-  const [first = ''] = parts;
-  const ofOne = parts.length > 1 ? DETAILS[first] : undefined;
-  return ofOne?.(parts) ?? PAGES.find(({ path }) => path === first) ?? PAGES[0]!;
+  const path = pathOf(parts);
+  const ofOne = parts.length > 1 ? DETAILS[path] : undefined;
+  return ofOne?.(parts) ?? PAGES.find((each) => each.path === path) ?? page('', 'Not found', NotFound);
 }

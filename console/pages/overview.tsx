@@ -18,28 +18,31 @@ import { FailingWebhooks } from './failingWebhooks.js';
 type Overview = Schemas['Overview'];
 
 const EVERY_MS = 3000;
-/** Number of samples that are kept, which cover ten minutes. */
-const KEPT = 200;
+/** Time that the chart of the present traffic covers, in seconds. */
+const COVERED_SECONDS = 600;
+/** Longest time between two samples with a rate. After a longer one nobody looked meanwhile. */
+const GAP_SECONDS = 30;
 /** Responses that were loaded while the page was open, oldest first. */
 const samples: Overview[] = [];
 
 function keep(sample: Overview): void {
   if (samples.at(-1)?.at === sample.at) return;
   samples.push(sample);
-  if (samples.length > KEPT) samples.shift();
+  const first = samples.findIndex((each) => secondsOf(sample) - secondsOf(each) <= COVERED_SECONDS);
+  samples.splice(0, first);
 }
 
 const secondsOf = ({ at }: Overview): number => Date.parse(at) / 1000;
 
 /**
- * Returns the spins per second between two samples. Returns undefined if a new day began or the clock went
- * back.
+ * Returns the spins per second between two samples. Returns undefined if a new day began, the clock went
+ * back, or nobody looked for a while.
  */
 function spinRate(before: Overview | undefined, after: Overview): number | undefined {
   if (before === undefined) return undefined;
   const spins = after.today.spins - before.today.spins;
   const seconds = secondsOf(after) - secondsOf(before);
-  return spins < 0 || seconds <= 0 ? undefined : spins / seconds;
+  return spins < 0 || seconds <= 0 || seconds > GAP_SECONDS ? undefined : spins / seconds;
 }
 
 /**
@@ -70,6 +73,13 @@ const ATTENTION = [
   ['haltedCells', 'halted cell', 'halted cells', ['cells'], {}],
   ['openRecoveries', 'recovery in progress', 'recoveries in progress', ['cells'], {}],
   ['stoppedPartners', 'partner with dealing off', 'partners with dealing off', ['dealing'], {}],
+  [
+    'exhaustedProgressives',
+    'communal progressive whose budget is used up',
+    'communal progressives whose budgets are used up',
+    ['progressives'],
+    {},
+  ],
   ['suspendedGames', 'suspended game', 'suspended games', ['dealing'], {}],
   [
     'openReviews',
@@ -146,6 +156,7 @@ function Traffic({ now }: { readonly now: Overview }) {
       series={[{ label: 'Spins a second', values: rates, kind: 'line' }]}
       format={(value) => rate(value)}
       isFromZero
+      hasGaps
     />
   );
 }

@@ -41,7 +41,7 @@ export function Progressives() {
               partnerColumn,
               {
                 heading: 'Status',
-                cell: ({ isEnabled }) => <Status of={isEnabled ? 'active' : 'inactive'} />,
+                cell: ({ status }) => <Status of={status} />,
               },
               { heading: 'Budget', cell: ({ budgetUsd }) => usd(budgetUsd), isNumber: true },
               { heading: 'Paid', cell: ({ paidUsd }) => usd(paidUsd), isNumber: true },

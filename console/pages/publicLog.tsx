@@ -207,9 +207,11 @@ function Verdict({ proof, faults }: { readonly proof: Proof; readonly faults: re
     <>
       {faults.length === 0 ? (
         <p>
-          <Status of="proven" />. It is in the public log at index {count(proof.logIndex)}, since{' '}
-          {time(proof.loggedAt)} UTC. Checked with this service's own key. For independent proof use a key
-          from another source.
+          <Status of="proven" />: the sealed outcome is in the public log at index {count(proof.logIndex)},
+          and this result follows from it. By the service's clock it was logged at {time(proof.loggedAt)} UTC.
+          The proof alone can't show since when: a checkpoint that somebody saved before the bet, or a
+          witness's signature with its own time, would. It was checked with the key that this service
+          publishes; for an independent check use a key from another source.
         </p>
       ) : (
         <div class="fault" role="alert">

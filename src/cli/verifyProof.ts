@@ -137,7 +137,7 @@ export async function verifyProofFile(file: string, given: ProofOptions): Promis
     say(`PROVEN: ${nameOf(proof as Record<string, unknown>)}`);
     say(
       found.since === undefined
-        ? "  Logged. The proof can't show since when. Use --seen with a checkpoint that you saved before the bet."
+        ? "  Logged: the sealed outcome is in the public log, and this result follows from it. The proof alone can't show since when: a checkpoint that you saved before the bet (--seen), or a witness's signature with its own time, would."
         : `  Fixed before you saved the checkpoint of ${found.since} records. That proves something only if you saved it before the bet.`,
     );
   }

@@ -157,7 +157,7 @@ export const escapeFormulas = Type.Optional(
   Type.String({
     pattern: '^(true|false)$',
     description:
-      'Only for CSV: `true` puts an apostrophe before texts that a spreadsheet would run as a formula. By default texts stay unchanged',
+      'Only for CSV: `true` puts an apostrophe before texts that a spreadsheet would run as a formula, or round as a number, such as ids of 19 digits. By default texts stay unchanged',
   }),
 );
 

@@ -170,7 +170,7 @@ async function readToEnd(body: AsyncIterable<Buffer>, start: Buffer[]): Promise<
   }
 }
 
-/** Returns the text of a response's first bytes. A control character, which JSON in Postgres may refuse, is a space. */
+/** Returns a response's first bytes as text. Control characters, which Postgres may refuse, become spaces. */
 function shownStart(start: readonly Buffer[]): string | null {
   if (start.length === 0) return null;
   return Buffer.concat(start)

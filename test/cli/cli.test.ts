@@ -233,7 +233,10 @@ describe.concurrent('spindle game, blocks and sheet', () => {
     expect(member(shown, 'gameConfigId')).toBe(id);
     expect(member(shown, 'wagerUsd')).toBe('0.25');
     expect(Number(member(shown, 'queue.outcomesReady'))).toBeGreaterThan(0);
-    expect(await json('game', 'suspend', id)).toMatchObject({ gameConfigId: gameId, status: 'SUSPENDED' });
+    expect(await json('game', 'suspend', id, '--yes')).toMatchObject({
+      gameConfigId: gameId,
+      status: 'SUSPENDED',
+    });
     expect(member(await done('game', 'resume', id), 'status')).toBe('ACTIVE');
     expect(await json('blocks', 'make', id)).toEqual({ gameConfigId: gameId, requested: 1 });
     const { parSheetId } = (await service.operator('GET', `/games/${id}`)).body;

@@ -209,3 +209,44 @@ test('spindle key rotate keeps the replaced key for an overlap, and update asks 
   expect(await refused(...update, 'none')).toContain(`Key ${keyId} of rotating will never expire.`);
   expect((await cli(...update, 'none', '--yes')).out).toMatch(/^expiresAt +-$/m);
 });
+
+test('spindle game suspend asks before plays are refused, and resumes without a question', async () => {
+  const { key } = await service.newPartner({ slug: 'stopping' });
+  const gameId = await service.newGame(key, parSheet('classic-3-reel'));
+  const status = async () => (await service.operator('GET', `/games/${gameId}`)).body.status;
+  expect(await refused('game', 'suspend', String(gameId))).toContain(
+    `All plays of game ${gameId} will be refused`,
+  );
+  expect(await status()).toBe('ACTIVE');
+  expect((await cli('game', 'suspend', String(gameId), '--yes')).status).toBe(0);
+  expect(await status()).toBe('SUSPENDED');
+  expect((await cli('game', 'resume', String(gameId))).status).toBe(0);
+});
+
+test('spindle communal fund asks with the present budget, and the overview counts a progressive without a budget', async () => {
+  const { key } = await service.newPartner({ slug: 'funding' });
+  const gameId = await service.newGame(key, parSheet('classic-3-reel'));
+  const tiers = [{ tierLevel: 1, tierName: 'One', triggerAtSpins: 100, amountUsd: '5.00' }];
+  const rules = { enabled: true, triggerInterval: 10, triggerSplitPct: 100, communitySplitPct: 0, tiers };
+  expect((await service.operator('PUT', `/games/${gameId}/communal`, rules)).status).toBe(200);
+  const exhausted = async () =>
+    (await service.operator<{ attention: { exhaustedProgressives: number } }>('GET', '/overview')).body
+      .attention.exhaustedProgressives;
+  const listed = async () =>
+    (
+      await service.operator<{ progressives: { gameConfigId: number; status: string }[] }>(
+        'GET',
+        '/progressives',
+      )
+    ).body.progressives.find(({ gameConfigId }) => gameConfigId === gameId)!.status;
+  await until(async () => (await exhausted()) === 1, 'the progressive without a budget is counted');
+  expect(await listed()).toBe('EXHAUSTED');
+  const fund = ['communal', 'fund', String(gameId), '--reason', 'a test', '--amount'];
+  expect(await refused(...fund, '2000000')).toContain(
+    `This will add 2000000 USD to the budget of the communal progressive of game ${gameId}, which is 0.00 USD now.`,
+  );
+  expect(await refused(...fund, '-5')).toContain('This will take 5 USD from the budget');
+  expect((await cli(...fund, '5', '--yes')).status).toBe(0);
+  await until(async () => (await exhausted()) === 0, 'the funded progressive needs no attention');
+  expect(await listed()).toBe('ACTIVE');
+});

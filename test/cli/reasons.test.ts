@@ -62,7 +62,7 @@ test('spindle records the --reason of each command in the audit log', async () =
     ['partner.move', 'partner', 'move', id, '--cell', '1'],
     ['cell.drain', 'cells', 'drain', '0'],
     ['key.revoke', 'key', 'revoke', id, String(second.keyId), '--yes'],
-    ['game.update', 'game', 'suspend', gameId],
+    ['game.update', 'game', 'suspend', gameId, '--yes'],
     ['game.update', 'game', 'resume', gameId],
     ['communal.set', 'communal', 'set', gameId, '--rules', rules],
     ['par-sheet.update', 'sheet', 'retire', String(games.parSheetId), '--yes'],

@@ -168,6 +168,8 @@ describe.skipIf(browser === undefined)("the console's oversight pages", { timeou
   test('the console shows the proof of a spin, the blocks of its game, and the public log', async () => {
     await go(`lookup?id=${spinId}`, 'Look up');
     await page.getByText('proven', { exact: true }).waitFor();
+    // It claims no more than `spindle verify` of the same file.
+    await page.getByText("The proof alone can't show since when").waitFor();
     await expectAccessible();
     const [kept] = await Promise.all([
       page.waitForEvent('download'),
@@ -356,6 +358,64 @@ describe.skipIf(browser === undefined)("the console's oversight pages", { timeou
       `#/lookup?id=${won.body.spinId}`,
     ]);
     if (PICTURES !== undefined) await page.screenshot({ path: join(PICTURES, 'large-wins.png') });
+  });
+
+  test('the console shows a voided round with the returned stakes, in the list as on its page', async () => {
+    const table = await newTable(service, partnerId);
+    const round = await dealUntil(service, key, table, 'vera', ({ status }) => status === 'OPEN');
+    const voided = await service.operator<{ payoutUsd: number; wageredUsd: number }>(
+      'POST',
+      `/rounds/${round.roundId}/void`,
+      { reason: 'a fault of ours' },
+    );
+    expect(voided.body.payoutUsd).toBe(voided.body.wageredUsd);
+    const { body } = await service.operator<{ rounds: { roundId: string; payoutUsd: number | null }[] }>(
+      'GET',
+      '/rounds?status=VOIDED',
+    );
+    expect(body.rounds.find(({ roundId }) => roundId === round.roundId)?.payoutUsd).toBe(
+      voided.body.payoutUsd,
+    );
+  });
+
+  test('the console says that an address has no page, and opens the audit log under both of its names', async () => {
+    await go('audit-log', 'Audit log');
+    await page.getByRole('table').waitFor();
+    expect(await page.locator('.rooms [aria-current]').allInnerTexts()).toEqual(['Audit log']);
+    await go('no-such-page', 'Not found');
+    await page.getByText('This address has no page.').waitFor();
+    expect(await page.locator('.rooms [aria-current]').count()).toBe(0);
+    await expectAccessible();
+    await page.getByRole('link', { name: 'Open the overview' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
+  });
+
+  test('the CSV of a table has amounts as plain numbers and nothing for a missing value', async () => {
+    await service.spin(key, { gameId, playerId: 'carl', wagerUsd: 0.25 });
+    await go(`players/${partnerId}/carl`, 'Player carl');
+    const saved = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Download these rows as CSV' }).click();
+    const lines = readFileSync(await (await saved).path(), 'utf8').split('\r\n');
+    expect(lines[0]).toBe('Time (UTC),Kind,Game,Wager,Credit,Balance,Request,Spin');
+    expect(lines[1]).toMatch(/,spin,classic-three,0\.25,[\d.]+,-?[\d.]+,/);
+    expect(lines.join('')).not.toMatch(/[$–]/);
+  });
+
+  test('the overview draws no line over hours in which nobody looked', async () => {
+    const { body } = await service.operator('GET', '/overview');
+    let [atMs, spins] = [Date.now(), 1000];
+    await page.route('**/api/operator/v1/overview', (route) => {
+      spins += 30;
+      atMs += 3000;
+      const today = { ...(body.today as object), spins };
+      return route.fulfill({ json: { ...body, at: new Date(atMs).toISOString(), today } });
+    });
+    await page.goto('about:blank');
+    await go('overview', 'Overview');
+    await page.getByRole('img', { name: /^Spins a second over the last minutes; now 10\.0/ }).waitFor();
+    atMs += 3 * 3_600_000;
+    await page.getByText('Waiting for data.').waitFor();
+    await page.unroute('**/api/operator/v1/overview');
   });
 
   test('the console reports a page that fails, and its other pages keep working', async () => {

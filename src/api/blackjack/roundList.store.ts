@@ -59,9 +59,10 @@ export class RoundList {
         payout_micros: bigint | null;
       }[]
     >`
-      SELECT deal_id, r.partner_id, game_id, display_name, player_id, r.status, payout_micros,
-        (SELECT sum(w) FROM unnest(wagers_micros) AS w WHERE w > 0) AS wagered
-      FROM rounds r JOIN games USING (game_id)
+      SELECT deal_id, r.partner_id, game_id, display_name, player_id, r.status, wagered,
+        CASE WHEN r.status = 'VOIDED' THEN wagered ELSE payout_micros END AS payout_micros
+      FROM rounds r JOIN games USING (game_id),
+        LATERAL (SELECT sum(w) AS wagered FROM unnest(wagers_micros) AS w WHERE w > 0) s
       WHERE (${partnerId}::int IS NULL OR r.partner_id = ${partnerId})
         AND (${gameId}::int IS NULL OR game_id = ${gameId}) AND (${status}::text IS NULL OR r.status = ${status})
       ORDER BY ${newestFirst} LIMIT ${limit} OFFSET ${Math.min((page - 1) * limit, COUNTED_MAX)}`;

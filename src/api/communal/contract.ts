@@ -390,6 +390,7 @@ export const ListedProgressive = Type.Object({
   partnerId: Type.Integer(),
   displayName: Type.String(),
   isEnabled: Type.Boolean(),
+  status: CommunalStatus,
   budgetUsd: usd('Remaining budget according to Postgres, in USD'),
   paidUsd: usd('Sum of the committed payments to players, in USD'),
 });
@@ -419,6 +420,7 @@ export const listProgressives = endpoint(
           partnerId: 2,
           displayName: 'Acme Sevens',
           isEnabled: true,
+          status: 'ACTIVE',
           budgetUsd: 940.5,
           paidUsd: 59.5,
         },

@@ -1,4 +1,5 @@
 /** Reads the communal progressives of all games as a list for operators. */
+import { type CommunalRules, type CommunalStatus, communalStatus } from '../../domain/communal.js';
 import type { Sql } from '../../postgres/connection.js';
 
 const PROGRESSIVES_MAX = 200;
@@ -8,6 +9,7 @@ export interface Progressive {
   readonly partnerId: number;
   readonly displayName: string;
   readonly isEnabled: boolean;
+  readonly status: CommunalStatus;
   readonly budgetMicros: bigint;
   readonly paidMicros: bigint;
 }
@@ -26,12 +28,12 @@ export class Progressives {
         game_id: number;
         partner_id: number;
         display_name: string;
-        enabled: boolean;
+        rules: CommunalRules;
         budget: bigint | null;
         paid: bigint | null;
       }[]
     >`
-      SELECT game_id, partner_id, display_name, coalesce((rules->>'enabled')::boolean, false) AS enabled,
+      SELECT game_id, partner_id, display_name, rules,
         budget_micros AS budget,
         (SELECT sum(paid_micros) FROM communal_days d WHERE d.game_id = r.game_id) AS paid
       FROM (SELECT DISTINCT ON (game_id) game_id, rules FROM communal_rules ORDER BY game_id DESC, version DESC
@@ -42,7 +44,8 @@ export class Progressives {
       gameConfigId: row.game_id,
       partnerId: row.partner_id,
       displayName: row.display_name,
-      isEnabled: row.enabled,
+      isEnabled: row.rules.enabled,
+      status: communalStatus(row.rules, Number(row.budget ?? 0n)),
       budgetMicros: row.budget ?? 0n,
       paidMicros: row.paid ?? 0n,
     }));

@@ -89,6 +89,9 @@ export const Attention = Type.Object(
       description:
         'Number of active games without an outcome to deal, counted among the 100 games that have been below their reserve for the longest time',
     }),
+    exhaustedProgressives: Type.Integer({
+      description: 'Number of enabled communal progressives whose budget is below their smallest tier',
+    }),
     suspendedGames: Type.Integer({ description: 'Number of suspended games of active partners' }),
     stoppedPartners: Type.Integer({ description: 'Number of partners for which dealing is switched off' }),
     expiringKeys: Type.Integer({ description: 'Number of API keys of partners that expire within 14 days' }),
@@ -180,6 +183,7 @@ export const getOverview = endpoint(
         openRecoveries: 0,
         openReviews: 1,
         dryGames: 0,
+        exhaustedProgressives: 0,
         suspendedGames: 2,
         stoppedPartners: 0,
         expiringKeys: 1,

@@ -136,6 +136,7 @@ export class OverviewReads {
         | 'halted'
         | 'recoveries'
         | 'reviews'
+        | 'exhausted'
         | 'suspended'
         | 'stopped'
         | 'expiring',
@@ -154,6 +155,10 @@ export class OverviewReads {
         (SELECT count(*) FROM cells WHERE halted IS NOT NULL) AS halted,
         (SELECT count(*) FROM recoveries JOIN cells USING (cell, epoch) WHERE finished_at IS NULL) AS recoveries,
         (SELECT count(*) FROM rtp_reviews WHERE closed_at IS NULL) AS reviews,
+        (SELECT count(*) FROM communal_pots p JOIN communal_rules USING (game_id, version) JOIN games USING (game_id)
+           JOIN partners USING (partner_id)
+         WHERE is_active AND (rules ->> 'enabled')::boolean AND budget_micros < (
+           SELECT min((tier ->> 'amountMicros')::bigint) FROM json_array_elements(rules -> 'tiers') AS t(tier))) AS exhausted,
         (SELECT count(*) FROM games JOIN partners USING (partner_id) WHERE status = 'SUSPENDED' AND is_active) AS suspended,
         (SELECT count(*) FROM partners WHERE NOT is_dealing AND is_active) AS stopped,
         (SELECT count(*) FROM api_keys JOIN partners USING (partner_id) WHERE revoked_at IS NULL AND is_active
@@ -167,6 +172,7 @@ export class OverviewReads {
       haltedCells: safe(row!.halted),
       openRecoveries: safe(row!.recoveries),
       openReviews: safe(row!.reviews),
+      exhaustedProgressives: safe(row!.exhausted),
       suspendedGames: safe(row!.suspended),
       stoppedPartners: safe(row!.stopped),
       expiringKeys: safe(row!.expiring),

@@ -17,7 +17,7 @@ import {
   withPages,
   withReason,
 } from './call.js';
-import { gameIdOf } from './names.js';
+import { gameIdOf, named } from './names.js';
 
 export function addCommunalCommands(commands: OperatorCommands): void {
   const group = commands.group('communal', 'communal progressives of slot games');
@@ -30,7 +30,11 @@ export function addCommunalCommands(commands: OperatorCommands): void {
     .option('--reset-progress', 'reset the counter of the communal progressive to 0')
     .addHelpText('after', '\nExample:\n  spindle communal set 7 --rules rules.json');
   commands.add('show <GAME>', 'show the rules, exact progress and budget', showPot, group);
-  forReason(commands.add('fund <GAME>', 'add an amount to the budget, once for each request id', fund, group))
+  forReason(
+    withYes(
+      commands.add('fund <GAME>', 'add an amount to the budget, once for each request id', fund, group),
+    ),
+  )
     .addOption(
       new Option('--amount <USD>', 'amount to add; a negative amount is withdrawn')
         .argParser(parseUsdText)
@@ -100,7 +104,7 @@ async function showPot({ client, words, print }: Call): Promise<void> {
   print(await bodyOf(client.GET('/games/{id}/communal', { params })), potLines);
 }
 
-async function fund({ client, words, options, print }: Call): Promise<void> {
+async function fund({ client, words, options, print, confirm }: Call): Promise<void> {
   const {
     amount,
     reason,
@@ -108,7 +112,13 @@ async function fund({ client, words, options, print }: Call): Promise<void> {
   } = options as Record<'amount' | 'reason', string> & {
     requestId?: string;
   };
-  const params = { path: { id: await gameIdOf(client, words[0]!) } };
+  const id = await gameIdOf(client, words[0]!);
+  const params = { path: { id } };
+  const { budgetUsd } = await bodyOf(client.GET('/games/{id}/communal', { params }));
+  const change = amount.startsWith('-') ? `take ${amount.slice(1)} USD from` : `add ${amount} USD to`;
+  await confirm(
+    `This will ${change} the budget of the communal progressive of game ${named(words[0]!, id)}, which is ${budgetUsd} USD now. The budget is paid out to players.`,
+  );
   // The request id is printed before the request is sent, so that a request without an answer can be repeated
   // with the same id.
   note(`request id ${requestId}`);

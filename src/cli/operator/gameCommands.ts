@@ -18,7 +18,7 @@ import {
   withReason,
   withWatch,
 } from './call.js';
-import { gameIdOf, partnerIdOf } from './names.js';
+import { gameIdOf, named, partnerIdOf } from './names.js';
 
 /** Formats a fraction as a percentage with two decimals. */
 const percent = (share: number | null | undefined): string | null =>
@@ -55,7 +55,14 @@ export function addGameCommands(commands: OperatorCommands): void {
     )
     .addOption(new Option('--days <N>', 'also show the judgements of this many days').argParser(wholeNumber));
   withReason(
-    commands.add('suspend <GAME>', 'suspend a game, which then refuses spins', setStatus('SUSPENDED'), games),
+    withYes(
+      commands.add(
+        'suspend <GAME>',
+        'suspend a game, which then refuses spins',
+        setStatus('SUSPENDED'),
+        games,
+      ),
+    ),
   );
   withReason(commands.add('resume <GAME>', 'activate a suspended game', setStatus('ACTIVE'), games));
   forReason(
@@ -151,8 +158,13 @@ async function showGame({ client, words, print }: Call): Promise<void> {
 const setStatus =
   (status: 'ACTIVE' | 'SUSPENDED') =>
   async (call: Call): Promise<void> => {
-    const { client, words, print } = call;
+    const { client, words, print, confirm } = call;
     const params = { path: { id: await gameIdOf(client, words[0]!) } };
+    // The question reads nothing from the game's cell, so that a game can be suspended while Redis is away.
+    if (status === 'SUSPENDED')
+      await confirm(
+        `All plays of game ${named(words[0]!, params.path.id)} will be refused until the game is resumed. Open rounds can be finished.`,
+      );
     const body = { status, ...auditReasonOf(call) };
     print(await bodyOf(client.PATCH('/games/{id}', { params, body })), gameLines);
   };

@@ -1,6 +1,7 @@
 /** Resolves partners and games that a person names by id, or by slug and config name. */
 import { bodyOf, type OperatorClient } from '../../api/client/apiClients.js';
 import { NotFoundError, UsageError } from '../command.js';
+import { printable } from '../output.js';
 
 const ID = /^\d{1,10}$/;
 const SLUG = /^[a-z0-9-]{1,64}$/;
@@ -40,3 +41,7 @@ export async function gameIdOf(client: OperatorClient, word: string): Promise<nu
       throw new NotFoundError(`Partner ${partner} has no game «${configName}»`);
   }
 }
+
+/** Names an object in a question: by its id, and by the words that the operator gave for it. */
+export const named = (given: string, id: number): string =>
+  given === String(id) ? given : `${id} (${printable(given)})`;

@@ -76,6 +76,7 @@ test("shows today's traffic, the busiest partners and the errors of the process 
     openRecoveries: 0,
     openReviews: 0,
     dryGames: 0,
+    exhaustedProgressives: 0,
     suspendedGames: 0,
     stoppedPartners: 0,
     expiringKeys: 0,
