@@ -27,7 +27,7 @@ function checkDurability({ volatile }: PostgresDurability, config: Config, log: 
 }
 
 /** More than one partner can occupy with its requests (serverRoutes.ts) and its exports at once. */
-const REQUEST_CONNECTIONS_MAX = 8;
+const REQUEST_CONNECTIONS_MAX = 10;
 /** Maximum number of connections for operators' requests, sign-in and the state of the stores. */
 const OPERATOR_CONNECTIONS_MAX = 3;
 const WORKER_CONNECTIONS_MAX = 10;

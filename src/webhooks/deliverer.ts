@@ -37,8 +37,9 @@ import {
   prolongLeases,
   recordAttempts,
   releaseLeases,
+  type SendResult,
 } from './deliveries.store.js';
-import type { Sender, Sending, SendResult } from './sender.js';
+import type { Sender, Sending } from './sender.js';
 
 export interface DelivererOptions {
   /** Waits after the first, second, and further failed attempts, in ms. */

@@ -10,7 +10,6 @@ import { writeAuditEntry } from '../postgres/auditLog.js';
 import type { Sql, Transaction } from '../postgres/connection.js';
 import { ATTEMPTS_MAX, recordEvents } from '../postgres/partnerEvents.js';
 import { arrayOf, Raw, raw } from '../postgres/statements.js';
-import type { SendResult } from './sender.js';
 
 /** Number of days without a successful attempt after which a failing webhook is deactivated. */
 const FAILING_DAYS_MAX = 5;
@@ -268,6 +267,16 @@ export async function prolongLeases(
 export async function releaseLeases(sql: Sql, deliveryIds: readonly string[]): Promise<void> {
   await sql`
     UPDATE deliveries SET leased_until = '-infinity' WHERE delivery_id = ANY(${arrayOf(deliveryIds)}::text[])`;
+}
+
+export interface SendResult {
+  readonly isDelivered: boolean;
+  /** HTTP status of the response; null if there was no response. */
+  readonly responseStatus: number | null;
+  /** Reason of a failure in one line. */
+  readonly error: string | null;
+  /** First bytes of the response's body as text; null if there was no response or no body. */
+  readonly responseStart: string | null;
 }
 
 export interface AttemptResult extends SendResult {

@@ -9,17 +9,7 @@ import { attemptHeaders } from '../domain/webhook.js';
 import { AnswerTooLargeError, boundedConnector } from '../platform/runtime/boundedRequest.js';
 import { withTimeout } from '../platform/runtime/withTimeout.js';
 import { allowedAddresses, DisallowedError, type Resolve } from './allowedAddresses.js';
-import type { DueDelivery } from './deliveries.store.js';
-
-export interface SendResult {
-  readonly isDelivered: boolean;
-  /** HTTP status of the response; null if there was no response. */
-  readonly responseStatus: number | null;
-  /** Reason of a failure in one line. */
-  readonly error: string | null;
-  /** First bytes of the response's body as text; null if there was no response or no body. */
-  readonly responseStart: string | null;
-}
+import type { DueDelivery, SendResult } from './deliveries.store.js';
 
 export interface Sending {
   /**

@@ -5,8 +5,9 @@
  * the victim's p99 are:
  * - three times its quiet value under all attacks together
  * - 1.5 times under a flood of one partner alone
- * - three times that under each of these alone: a partner's reads up to its limit at once, uploads of strangers in chunks of one byte, HEAD requests
- *   of a stranger, receivers that stream without end, and sessions that renew themselves
+ * - three times that under each of these alone: a partner's reads up to its limit at once, uploads of
+ *   strangers in chunks of one byte, HEAD requests of a stranger, receivers that stream without end, and
+ *   sessions that renew themselves
  *
  * The victim's games must not run dry beside another partner's extreme sheets, no answer may be lost, the
  * memory must stay constant, and the audit must find nothing. Exit status 1 means that one of these failed.

@@ -1,10 +1,10 @@
 /** Former defects of requests that wait: judged once, sent too late, or in front of others. */
-import { source } from './mutant.js';
-import type { SuiteMutation } from './suiteMutations.js';
+import { type Fault, source } from './mutant.js';
+import type { SuiteTest } from './suiteCopy.js';
 
 const PAUSED = 'test/api/server/pausedFrontEnd.test.ts';
 
-export const WAIT_MUTATIONS: readonly SuiteMutation[] = [
+export const WAIT_MUTATIONS: readonly { name: string; faults: readonly Fault[]; foundBy: SuiteTest }[] = [
   {
     name: 'a key is judged only when its request arrives',
     faults: [
@@ -41,7 +41,7 @@ export const WAIT_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: 'a partner may take all connections to Postgres',
-    faults: [source('api/server/serverRoutes', 'atOnceOfOwner: 4', 'atOnceOfOwner: 256')],
+    faults: [source('api/server/serverRoutes', 'atOnceOfOwner: 6', 'atOnceOfOwner: 256')],
     foundBy: {
       file: 'test/api/server/neighbours.test.ts',
       test: 'while the requests of one partner hang in Postgres, others and operators are answered',

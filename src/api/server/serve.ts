@@ -4,7 +4,7 @@ import { ApiError, ERRORS, type ErrorEntry } from '../../domain/errors.js';
 import type { Partner } from '../../domain/game.js';
 import type { Role } from '../../domain/operator.js';
 import { KIND } from '../../engine/cells/batch.js';
-import { type FairQueue, QueueFullError } from '../../platform/runtime/fairQueue.js';
+import { type FairQueue, QueueFullError, TurnLateError } from '../../platform/runtime/fairQueue.js';
 import { BASES } from '../contract/apis.js';
 import { CSV_TYPE, prefersCsv } from '../contract/csv.js';
 import type { Access } from './access.js';
@@ -55,7 +55,7 @@ export function serve(route: Route, access: Access, replies: Replies, services: 
   const base = BASES[route.scope];
   const kind = route.window === 'spin' ? KIND.countSpin : KIND.countApi;
 
-  const takesTurns = route.scope === 'partner';
+  const takesTurns = route.scope === 'partner' || (route.scope === 'play' && route.method === 'get');
   /** Runs a partner's job in the partner's turn. The key may have been revoked before the turn came. */
   const inTurn = <T>({ partner, refusal, deadline }: Caller, job: () => Promise<T>): Promise<T> => {
     if (!takesTurns) return job();
@@ -93,6 +93,10 @@ export function serve(route: Route, access: Access, replies: Replies, services: 
     } catch (error) {
       if (error instanceof QueueFullError) {
         replies.error(exchange, ERRORS.apiRateExceeded, window, TOO_MANY_AT_ONCE);
+        return;
+      }
+      if (error instanceof TurnLateError) {
+        replies.error(exchange, ERRORS.unavailable, window);
         return;
       }
       if (error instanceof ApiError) {

@@ -26,10 +26,10 @@ import type { Services } from './services.js';
 
 /**
  * Partners share the connections to Postgres. So a partner that sends many requests at once waits for its own
- * instead of taking every connection. Rounds don't take turns: they mostly wait for the ledger, without a
- * connection.
+ * instead of taking every connection. Deals and actions of rounds don't take turns: they mostly
+ * wait for the ledger, without a connection.
  */
-const TURNS: FairLimits = { atOnce: 256, atOnceOfOwner: 4, held: 4096, heldOfOwner: 256 };
+const TURNS: FairLimits = { atOnce: 256, atOnceOfOwner: 6, held: 4096, heldOfOwner: 256 };
 
 /**
  * Connects all routes to their handlers.

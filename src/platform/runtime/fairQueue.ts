@@ -12,8 +12,11 @@ export interface FairLimits {
   readonly heldOfOwner: number;
 }
 
-/** The job was not run, because too many jobs wait or because its turn did not come in time. */
+/** The job was not run, because too many jobs wait. */
 export class QueueFullError extends Error {}
+
+/** The job was not run, because its turn did not come by its deadline. */
+export class TurnLateError extends Error {}
 
 interface Waiting {
   readonly owner: number;
@@ -39,7 +42,7 @@ export class FairQueue {
   /**
    * Runs a job as soon as the limits allow.
    * @param deadline how long the job may wait, on the scale of performance.now(); undefined: without end
-   * @throws QueueFullError if the job was not run; otherwise the error of the job
+   * @throws QueueFullError or TurnLateError if the job was not run; otherwise the error of the job
    */
   async run<T>(owner: number, job: () => Promise<T>, deadline?: number): Promise<T> {
     const { atOnce, atOnceOfOwner, held, heldOfOwner } = this.#limits;
@@ -80,7 +83,7 @@ export class FairQueue {
       if (deadline === undefined) return;
       const giveUp = (): void => {
         this.#waiting = this.#waiting.filter((each) => each !== waiting);
-        reject(new QueueFullError('The turn of the request did not come in time'));
+        reject(new TurnLateError('The turn of the request did not come in time'));
       };
       timer = setTimeout(giveUp, Math.max(0, deadline - performance.now()));
     });

@@ -66,7 +66,8 @@ test('requests that use all connections of their pool to Postgres delay no flush
 
 test('look-ups of uncommitted spins wait for an announcement with few queries and delay no other request', async () => {
   const cable = await proxy(stores.databaseUrl);
-  const front = await startService({ ...stores, databaseUrl: cable.url }, { ROLES: 'http' });
+  const url = { ...stores, databaseUrl: cable.url };
+  const front = await startService(url, { ROLES: 'http', SPIN_DEADLINE_MS: '3000' });
   const other = await service.newPartner();
   await front.partner('GET', '/par-sheets', other.key);
   // No worker is running, so no entry is committed.

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { FairQueue, QueueFullError } from '../../../src/platform/runtime/fairQueue.js';
+import { FairQueue, QueueFullError, TurnLateError } from '../../../src/platform/runtime/fairQueue.js';
 
 /** Makes jobs that last until the test ends them. */
 function held() {
@@ -75,7 +75,7 @@ test('a job whose turn does not come by its deadline is refused and never runs',
     },
     performance.now() + 10,
   );
-  await expect(second).rejects.toThrow(QueueFullError);
+  await expect(second).rejects.toThrow(TurnLateError);
   end();
   await first;
   await queue.run(2, async () => {});

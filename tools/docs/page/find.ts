@@ -1,6 +1,6 @@
 /**
- * Finds sections by the search index. A section contains every word, which may be incomplete. If none does, it
- * contains some of them. Pages for operators come after those for partners.
+ * Finds sections by the search index. A section contains every word, which may be incomplete. If none does,
+ * it contains some of them. Pages for operators come after those for partners.
  */
 import { type SearchIndex, wordsOf } from '../searchIndex.js';
 
