@@ -58,7 +58,9 @@ const PROBLEMS = {
   ),
   'redis-volatile': refused('Restore the settings of Redis that the message names: settings.md'),
   'postgres-volatile': refused('Restore the settings of Postgres that the message names: settings.md'),
-  'redis-away': cellsRefused('Start Redis, or repair the connection to it. No command is needed afterwards'),
+  'redis-away': cellsRefused(
+    'Start Redis, or repair the connection to it. If its disk is full, give it disk first, because it ends at each write. No command is needed afterwards',
+  ),
   'redis-refuses-writes': cellsRefused(
     'Repair what the message names: free memory, replicas, the disk, or the rights of the Redis user. If the server is a replica, let the address lead to its primary',
   ),

@@ -2,7 +2,7 @@
  * Tests the service at its limits: a full outbox, memory or disk, changed settings of Redis, and a killed
  * Redis. No answered spin may be lost.
  */
-import { readdir, rm, statfs, writeFile } from 'node:fs/promises';
+import { readdir, readFile, rm, statfs, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -11,6 +11,7 @@ import { cellKey, outboxKey } from '../../../src/engine/redis/keys.js';
 import type { Client, TestPartner } from '../../support/client.js';
 import { smallDiskMissing } from '../../support/disk.js';
 import { expectWithin } from '../../support/expectWithin.js';
+import { ROOT } from '../../support/root.js';
 import { constants, type LoggedService, startLogged } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
 import { type OwnStores, ownStores, startRedisWith } from '../../support/stores.js';
@@ -409,5 +410,14 @@ describe.skipIf(noDisk !== undefined)(
       expect(answers['200']).toBeGreaterThan(40);
       expect(await readdir(folder)).not.toContain('filler');
     });
+
+    test.each(['operations.md', 'runbook.md', 'production.md'])(
+      '%s says that a full disk ends Redis and that Redis must be started again',
+      async (page) => {
+        const text = await readFile(join(ROOT, 'docs', page), 'utf8');
+        expect(text).toMatch(/disk[^|]*\bends\b|ends when its disk is full/);
+        expect(text).toMatch(/then start Redis|then a start|must restart it/);
+      },
+    );
   },
 );
