@@ -43,3 +43,7 @@ export async function ownRedis(cleanup: Cleanup): Promise<EmbeddedStore> {
   cleanup.add(() => server.stop());
   return server;
 }
+
+/** True for the call of a batch of spins. Health checks call a script, too. */
+export const isSpinCall = (chunk: Buffer): boolean =>
+  (chunk.includes('evalsha') || chunk.includes('EVALSHA')) && chunk.includes('.deal');

@@ -8,6 +8,7 @@ import { connectPostgres } from '../../../src/postgres/connect.js';
 import { freshStores } from '../../setup/freshStores.js';
 import type { Client, TestPartner } from '../../support/client.js';
 import { type Cable, proxy } from '../../support/proxy.js';
+import { isSpinCall } from '../../support/redis.js';
 import { startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
 import type { TestStores } from '../../support/stores.js';
@@ -63,7 +64,6 @@ const dealt = async (): Promise<number> => {
   expect(partners).toHaveLength(1);
   return readGame((await redis.hgetBuffer(gamesKey(0), String(gameId)))!).nextIndex;
 };
-const isSpinCall = (chunk: Buffer): boolean => chunk.includes('evalsha') || chunk.includes('EVALSHA');
 
 describe('a script call that timed out', () => {
   test('if the sending of a script call resumes after its timeout, the call has its own bytes, and the next spin is dealt once', async () => {

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { freshStores } from '../../setup/freshStores.js';
 import type { Client, TestPartner } from '../../support/client.js';
 import { type Cable, proxy, type Way } from '../../support/proxy.js';
+import { isSpinCall } from '../../support/redis.js';
 import { startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
 import type { TestStores } from '../../support/stores.js';
@@ -81,8 +82,6 @@ afterAll(async () => {
   await worker.stop();
   await stores.drop();
 });
-
-const isSpinCall = (chunk: Buffer): boolean => chunk.includes('evalsha') || chunk.includes('EVALSHA');
 
 const dealsAgain = ({ client }: Lane): Promise<void> =>
   until(
