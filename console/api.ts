@@ -45,11 +45,11 @@ interface Answered<Body> {
 }
 
 /**
- * Returns the body of a successful response.
+ * Returns the body of a successful response, whatever becomes of the session.
  *
  * @throws ApiFault if the service refuses the request or does not respond
  */
-export async function bodyOf<Body>(asked: Promise<Answered<Body>>): Promise<Body> {
+async function answerOf<Body>(asked: Promise<Answered<Body>>): Promise<Body> {
   let answered: Answered<Body>;
   try {
     answered = await asked;
@@ -58,7 +58,6 @@ export async function bodyOf<Body>(asked: Promise<Answered<Body>>): Promise<Body
   }
   const { data, error, response } = answered;
   if (response.ok) return data as Body;
-  if (response.status === 401) session.onLost();
   const {
     errorCode = '',
     message = response.statusText,
@@ -68,10 +67,27 @@ export async function bodyOf<Body>(asked: Promise<Answered<Body>>): Promise<Body
 }
 
 /**
+ * Returns the body of a successful response. Asks the operator to sign in again if the session has ended.
+ *
+ * @throws ApiFault if the service refuses the request or does not respond
+ */
+export async function bodyOf<Body>(asked: Promise<Answered<Body>>): Promise<Body> {
+  const { csrfToken } = session;
+  try {
+    return await answerOf(asked);
+  } catch (fault) {
+    if (!(fault instanceof ApiFault) || fault.status !== 401) throw fault;
+    // A late answer to a request of an ended session must not end the session that followed it.
+    if (csrfToken === session.csrfToken) session.onLost();
+    throw new ApiFault(fault.status, '', 'Your session had ended, so this was not done');
+  }
+}
+
+/**
  * Starts a session with an operator's key.
  *
  * @throws ApiFault if the service refuses the key or does not respond
  */
 export function signIn(key: string): Promise<Schemas['Session']> {
-  return bodyOf(api.POST('/session', { headers: { 'X-API-Key': key } }));
+  return answerOf(api.POST('/session', { headers: { 'X-API-Key': key } }));
 }

@@ -1,5 +1,5 @@
 /** Downloads reports as CSV from the service and saves them as files. */
-import { ApiFault } from './api.js';
+import { bodyOf } from './api.js';
 import { save } from './download.js';
 
 /**
@@ -9,15 +9,15 @@ import { save } from './download.js';
  * @throws ApiFault if the service refuses the request or does not respond
  */
 export async function saveCsv(path: string, query: Record<string, string>, name: string): Promise<void> {
-  const asked = new URLSearchParams({ ...query, escapeFormulas: 'true' });
-  const response = await fetch(`/api/operator/v1${path}?${asked}`, {
+  const wanted = new URLSearchParams({ ...query, escapeFormulas: 'true' });
+  const asked = fetch(`/api/operator/v1${path}?${wanted}`, {
     credentials: 'same-origin',
     headers: { Accept: 'text/csv' },
   });
-  const text = await response.text();
-  if (!response.ok) {
-    const { errorCode = '', message = response.statusText } = JSON.parse(text) as Record<string, string>;
-    throw new ApiFault(response.status, errorCode, message);
-  }
-  save(name, text);
+  const answered = asked.then(async (response) =>
+    response.ok
+      ? { data: await response.text(), response }
+      : { error: (await response.json()) as unknown, response },
+  );
+  save(name, await bodyOf<string>(answered));
 }

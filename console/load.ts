@@ -1,5 +1,9 @@
-/** Loads the data of a page. Loads it again when its dependencies change, and periodically on request. */
-import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+/**
+ * Loads the data of a page. Loads it again when its dependencies or the session change, and periodically on
+ * request.
+ */
+import { useCallback, useContext, useEffect, useRef, useState } from 'preact/hooks';
+import { Signed } from './session.js';
 
 export interface Loaded<T> {
   readonly data: T | undefined;
@@ -20,6 +24,7 @@ export function useLoad<T>(read: () => Promise<T>, depends: readonly unknown[], 
   const latest = useRef(read);
   latest.current = read;
   const key = JSON.stringify(depends);
+  const session = useContext(Signed)?.csrfToken;
   useEffect(() => setState({}), [key]);
   useEffect(() => {
     let isOver = false;
@@ -38,7 +43,7 @@ export function useLoad<T>(read: () => Promise<T>, depends: readonly unknown[], 
       isOver = true;
       clearTimeout(timer);
     };
-  }, [key, turn, everyMs]);
+  }, [key, turn, everyMs, session]);
   const reload = useCallback(() => setTurn((before) => before + 1), []);
   return { data: state.data, error: state.error, reload };
 }

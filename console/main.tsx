@@ -14,7 +14,11 @@ import { Signed } from './session.js';
 import './style.css';
 import { Fault } from './ui.js';
 
-function SignIn({ onSigned }: { readonly onSigned: (session: Schemas['Session']) => void }) {
+interface SignInProps {
+  readonly onSigned: (session: Schemas['Session']) => void;
+}
+
+function KeyForm({ onSigned }: SignInProps) {
   const [error, setError] = useState<unknown>();
   const field = useRef<HTMLInputElement>(null);
   useEffect(() => field.current?.focus(), []);
@@ -28,25 +32,60 @@ function SignIn({ onSigned }: { readonly onSigned: (session: Schemas['Session'])
     }
   };
   return (
-    <main class="sign-in">
-      <h1>Spindle console</h1>
-      <form aria-label="Sign in" onSubmit={submit}>
-        <label class="field">
-          <span>Operator key</span>
-          <input ref={field} name="key" type="password" required autocomplete="current-password" />
-        </label>
-        <button type="submit">Sign in</button>
-        {isOutage(error) ? (
-          <Outage error={error} kept="your key could not be checked and stays valid" />
-        ) : (
-          <Fault error={error} />
-        )}
-      </form>
-      <p>
-        An admin issues keys with <code>spindle operator issue</code>. The first key is the one that the
-        service was started with.
+    <form aria-label="Sign in" onSubmit={submit}>
+      <label class="field">
+        <span>Operator key</span>
+        <input ref={field} name="key" type="password" required autocomplete="current-password" />
+      </label>
+      <button type="submit">Sign in</button>
+      {isOutage(error) ? (
+        <Outage error={error} kept="your key could not be checked and stays valid" />
+      ) : (
+        <Fault error={error} />
+      )}
+    </form>
+  );
+}
+
+const SignIn = ({ onSigned }: SignInProps) => (
+  <main class="sign-in">
+    <h1>Spindle console</h1>
+    <KeyForm onSigned={onSigned} />
+    <p>
+      An admin issues keys with <code>spindle operator issue</code>. The first key is the one that the service
+      was started with.
+    </p>
+  </main>
+);
+
+/** Asks for the key above a page whose session ended, so that its forms keep their text. */
+function SignInAgain({ onSigned }: SignInProps) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    const element = dialog.current!;
+    // Chromium closes a dialog at the second Escape even if its cancel event is refused, and then the next one.
+    const keep = (event: KeyboardEvent): void => {
+      if (event.key === 'Escape') event.preventDefault();
+    };
+    window.addEventListener('keydown', keep, true);
+    element.showModal();
+    return () => {
+      window.removeEventListener('keydown', keep, true);
+      element.close();
+    };
+  }, []);
+  return (
+    <dialog
+      ref={dialog}
+      class="sign-in-again"
+      aria-labelledby="session-ended"
+      onCancel={(event) => event.preventDefault()}
+    >
+      <p id="session-ended">
+        <strong>Your session ended.</strong> Sign in again to go on.
       </p>
-    </main>
+      <KeyForm onSigned={onSigned} />
+    </dialog>
   );
 }
 
@@ -191,11 +230,13 @@ const RETRIED_AFTER_MS = 3000;
 
 function App() {
   const [session, setSession] = useState<Schemas['Session'] | null>();
+  const [isEnded, setEnded] = useState(false);
   /** Reason why the service can't say whether there is a session. */
   const [outage, setOutage] = useState<unknown>();
   const begin = useCallback((begun: Schemas['Session']): void => {
-    useToken(begun.csrfToken ?? '', () => setSession(null));
+    useToken(begun.csrfToken ?? '', () => setEnded(true));
     setSession(begun);
+    setEnded(false);
   }, []);
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined;
@@ -225,7 +266,17 @@ function App() {
     await bodyOf(api.DELETE('/session', {})).catch(() => {});
     setSession(null);
   };
-  return <Shell session={session} onSignOut={signOut} />;
+  /** Begins another session of the operator on the same page. Another operator starts from a fresh page. */
+  const resume = (begun: Schemas['Session']): void => {
+    if (begun.operator === session.operator) begin(begun);
+    else window.location.reload();
+  };
+  return (
+    <>
+      <Shell session={session} onSignOut={signOut} />
+      {isEnded ? <SignInAgain onSigned={resume} /> : null}
+    </>
+  );
 }
 
 render(

@@ -287,6 +287,78 @@ describe.skipIf(browser === undefined)("the operators' console", { timeout: 4 * 
     expect(statement.body.entries.filter(({ kind }) => kind === 'adjustment')).toHaveLength(1);
   });
 
+  const sessionPath = '/api/operator/v1/session';
+  const ENDED = 'Your session ended. Sign in again to go on.';
+  const signInAgain = async (on: Page, operatorKey: string): Promise<void> => {
+    await on.getByLabel('Operator key').fill(operatorKey);
+    await on.getByRole('button', { name: 'Sign in' }).click();
+  };
+
+  test('a form keeps its text when the session ends, and is sent again only by the operator', async () => {
+    const sent: string[] = [];
+    page.on('request', (request) => {
+      if (request.url().endsWith('/adjustments') && request.method() === 'POST') sent.push(request.url());
+    });
+    await go(`players/${partnerId}/alice`, 'Player alice');
+    await open('Adjust the balance');
+    await form('Adjustment').getByLabel('Amount in USD').fill('7.25');
+    await form('Adjustment').getByLabel('Reason').fill('kept over a sign-in');
+    const csrfToken = await page.evaluate<string>(
+      `fetch('${sessionPath}').then((answer) => answer.json()).then(({ csrfToken }) => csrfToken)`,
+    );
+    // The page's periodic reads wait, so that the form is what finds out that the session has ended.
+    let release = (): void => {};
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const isRead = (url: URL): boolean => url.pathname.startsWith('/api/operator/');
+    await page.route(isRead, async (route) => {
+      if (route.request().method() === 'GET') await released;
+      await route.continue();
+    });
+    await page.evaluate(
+      `fetch('${sessionPath}', { method: 'DELETE', headers: { 'X-CSRF-Token': '${csrfToken}' } })`,
+    );
+    const adjust = async (): Promise<void> => {
+      await form('Adjustment').getByRole('button').click();
+      await dialog().getByRole('button', { name: 'Adjust' }).click();
+    };
+    await adjust();
+    await page.getByRole('dialog', { name: ENDED }).waitFor();
+    release();
+    await page.unroute(isRead);
+    for (let times = 0; times < 3; times++) await page.keyboard.press('Escape');
+    await signInAgain(page, 'no-such-operator-key');
+    await page.getByRole('alert').getByText('The API key is not valid').waitFor();
+    expect(await page.getByText(ENDED).isVisible()).toBe(true);
+
+    await signInAgain(page, OPERATOR_KEY);
+    await page.getByText(ENDED).waitFor({ state: 'detached' });
+    expect(await form('Adjustment').getByLabel('Amount in USD').inputValue()).toBe('7.25');
+    expect(await form('Adjustment').getByLabel('Reason').inputValue()).toBe('kept over a sign-in');
+    expect(sent).toHaveLength(1);
+    await adjust();
+    await page.getByRole('cell', { name: '$7.25' }).waitFor();
+    expect(sent).toHaveLength(2);
+  });
+
+  test('another operator who signs in on a page whose session ended gets a fresh page', async () => {
+    const made = await service.operator('POST', '/operators', { name: 'olga', role: 'auditor' });
+    const shared = await openPage();
+    await signIn(shared, OPERATOR_KEY);
+    await shared.getByText('operator (admin)').waitFor();
+    await go(`players/${partnerId}/alice`, 'Player alice', shared);
+    await shared.getByRole('button', { name: 'Adjust the balance' }).click();
+    await shared.getByRole('form', { name: 'Adjustment' }).getByLabel('Amount in USD').fill('7.25');
+    await shared.context().clearCookies();
+    await shared.getByText(ENDED).waitFor();
+    await signInAgain(shared, made.body.apiKey as string);
+    await shared.getByText('olga (auditor)').waitFor();
+    await shared.getByRole('heading', { level: 1, name: 'Player alice' }).waitFor();
+    expect(await shared.getByRole('dialog').count()).toBe(0);
+    await shared.context().close();
+  });
+
   test('an open dialog closes when its page is left, and its action is not performed', async () => {
     const adjustments = async (): Promise<number> => {
       const path = `/partners/${partnerId}/players/alice/statement`;
