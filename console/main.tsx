@@ -63,7 +63,7 @@ function SignInAgain({ onSigned }: SignInProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     const element = dialog.current!;
-    // Chromium closes a dialog at the second Escape even if its cancel event is refused, and then the next one.
+    // Chromium closes a dialog at the second Escape even if its cancel event is refused.
     const keep = (event: KeyboardEvent): void => {
       if (event.key === 'Escape') event.preventDefault();
     };

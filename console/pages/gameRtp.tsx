@@ -3,6 +3,7 @@
  * bands of expected deviation.
  */
 import { useState } from 'preact/hooks';
+import { rtpVerdict } from '../../src/domain/rtp.js';
 import { api, bodyOf, type Schemas } from '../api.js';
 import { Chart } from '../chart.js';
 import { RangeField } from '../form.js';
@@ -29,6 +30,10 @@ const startOf = (day: string): number => Date.parse(`${day}T00:00:00Z`) / 1000;
 
 const bandText = (band: readonly number[] | null): string =>
   band === null ? NONE : `${percent(band[0])} to ${percent(band[1])}`;
+
+/** Returns whether a return is based on enough spins for a band. */
+const isBanded = ({ spins }: { readonly spins: number }, expected: Expected | null): boolean =>
+  expected !== null && spins >= expected.normalFromSpins;
 
 export function RtpPanel({ gameId }: { readonly gameId: number }) {
   const [range, setRange] = useState(RANGES[0]!);
@@ -67,7 +72,18 @@ export function RtpPanel({ gameId }: { readonly gameId: number }) {
   );
 }
 
-const Windows = ({ rtp: { windows } }: { readonly rtp: Rtp }) => (
+const Windows = ({ rtp: { windows, expected } }: { readonly rtp: Rtp }) => (
+  <>
+    {windows.map(({ window, state }) => (
+      <p key={window}>
+        <strong>{WINDOW_NAMES[window]}:</strong> {rtpVerdict(state, expected?.normalFromSpins ?? 0)}.
+      </p>
+    ))}
+    <WindowTable rtp={{ windows, expected }} />
+  </>
+);
+
+const WindowTable = ({ rtp: { windows, expected } }: { readonly rtp: Pick<Rtp, 'windows' | 'expected'> }) => (
   <Table
     caption="Windows"
     rows={windows}
@@ -78,8 +94,16 @@ const Windows = ({ rtp: { windows } }: { readonly rtp: Rtp }) => (
       { heading: 'Days (UTC)', cell: ({ from, to }) => `${from} to ${to}` },
       { heading: 'Spins', cell: ({ spins }) => count(spins), isNumber: true },
       { heading: 'Return', cell: ({ actualRtp }) => percent(actualRtp), isNumber: true },
-      { heading: '95 of 100', cell: ({ band95 }) => bandText(band95), isNumber: true },
-      { heading: '99 of 100', cell: ({ band99 }) => bandText(band99), isNumber: true },
+      {
+        heading: '95 of 100',
+        cell: (row) => bandText(isBanded(row, expected) ? row.band95 : null),
+        isNumber: true,
+      },
+      {
+        heading: '99 of 100',
+        cell: (row) => bandText(isBanded(row, expected) ? row.band99 : null),
+        isNumber: true,
+      },
       { heading: 'z', cell: ({ z }) => z ?? NONE, isNumber: true },
       { heading: 'State', cell: ({ state }) => <Status of={state} /> },
     ]}
@@ -93,14 +117,9 @@ interface BandProps {
 }
 
 function BandChart({ window, expected, records }: BandProps) {
-  // Below this number of spins, a band has little meaning and is too wide to draw.
-  const judged = records.filter(
-    ({ spins, wageredUsd }) => expected !== null && wageredUsd > 0 && spins >= expected.normalFromSpins,
-  );
+  const judged = records.filter((record) => record.wageredUsd > 0 && isBanded(record, expected));
   const newest = judged.at(-1);
-  if (expected === null || newest === undefined) {
-    return <p class="empty">{WINDOW_NAMES[window]}: too few spins for a band.</p>;
-  }
+  if (expected === null || newest === undefined) return null;
   const edge =
     (deviations: number) =>
     ({ spins }: Record): number =>

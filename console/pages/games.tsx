@@ -1,4 +1,5 @@
 /** Pages of games: their actual and expected return, the outcomes left in their queues, and suspension. */
+import { rtpVerdict } from '../../src/domain/rtp.js';
 import { api, bodyOf, type Schemas } from '../api.js';
 import { Chart } from '../chart.js';
 import { Field, Form } from '../form.js';
@@ -34,35 +35,34 @@ const EVERY_MS = 5000;
 /** Number of standard errors that contain 99 % of the returns after many spins. */
 const BAND = 2.576;
 
-/** Minimum number of spins for which an average return, and the band around it, have a meaning. */
-const FEW_SPINS = 1000;
-/** Maximum width of a meaningful band, as a fraction of the wager. */
-const WIDEST_BAND = 1;
+/** Number of plays from which the average return of a game without a PAR sheet has a meaning. */
+const FEW_PLAYS = 1000;
 
-/** Returns whether the actual return is based on enough spins to compare it with the expected return. */
-const saysSomething = (game: Game, spins: number): boolean =>
-  spins >= FEW_SPINS && !(game.expected !== null && halfBand(game, spins) > WIDEST_BAND);
+/** Returns the number of spins from which the actual return can be judged. */
+const saysFrom = ({ expected }: Game): number => expected?.normalFromSpins ?? FEW_PLAYS;
+
+const saysSomething = (game: Game, spins: number): boolean => spins > 0 && spins >= saysFrom(game);
+
+const tooFew = (game: Game): string => rtpVerdict('TOO_FEW', saysFrom(game));
 
 /** Returns half the width of the band around the expected return after a number of spins. */
 const halfBand = ({ expected }: Game, spins: number): number =>
   expected === null || spins === 0 ? Number.NaN : BAND * Math.sqrt(expected.variancePerSpin / spins);
 
+/** The expected return, with the band that contains 99 of 100 returns if the actual return can be judged. */
 const bandText = (game: Game): string => {
   if (game.expected === null) return NONE;
-  if (!saysSomething(game, game.totals.spins)) return `${percent(game.expected.rtp)}, too few spins`;
+  if (!saysSomething(game, game.totals.spins)) return percent(game.expected.rtp);
   return `${percent(game.expected.rtp)} ± ${(100 * halfBand(game, game.totals.spins)).toFixed(2)}`;
 };
 
-/** The expected return; a remark about too few spins stands below it. */
-const Band = ({ game }: { readonly game: Game }) => {
-  const [value, remark] = bandText(game).split(', ');
-  return (
-    <>
-      {value}
-      {remark === undefined ? null : <small>{remark}</small>}
-    </>
-  );
-};
+/** The expected return. What the actual return lacks to be judged stands below it. */
+const Band = ({ game }: { readonly game: Game }) => (
+  <>
+    {bandText(game)}
+    {game.expected === null || saysSomething(game, game.totals.spins) ? null : <small>{tooFew(game)}</small>}
+  </>
+);
 
 const seen = new Map<number, { atMs: number; consumed: number }>();
 
@@ -194,7 +194,7 @@ const GameFacts = ({ game }: { readonly game: Schemas['GameDetail'] }) => (
       ['Gross revenue', usd(game.totals.wageredUsd - game.totals.paidOutUsd)],
       ...refundFacts(game),
       ['Return', percent(game.totals.actualRtp, 3)],
-      ['Expected, 99 of 100', bandText(game)],
+      ['Expected, 99 of 100', <Band key="expected" game={game} />],
       ['Outcomes ready', isDry(game) ? <Status key="ready" of="none" /> : count(game.queue.outcomesReady)],
       ['Blocks ready', count(game.queue.readyBlocks)],
       ['Queue lasts', minutesLeft(game)],
@@ -354,12 +354,11 @@ function ReturnChart({ game, ends }: { readonly game: Game; readonly ends: reado
   if (!saysSomething(game, last.spins)) {
     return (
       <p class="empty">
-        Too few spins: after {count(last.spins)} spins the return means little. The table has the figures.
+        {tooFew(game)}. It has {count(last.spins)}; the table has the figures.
       </p>
     );
   }
-  // Nothing is drawn where the band is wider than the scale of the chart, or where the average of few spins
-  // is far off.
+  // Nothing is drawn for so few spins that the return can't be judged.
   const from = (spins: number): boolean => saysSomething(game, spins);
   const even = Array.from({ length: BAND_POINTS }, (_, i) => Math.ceil((last.spins * (i + 1)) / BAND_POINTS));
   const places = [...new Set([...even, ...ends.map(({ spins }) => spins)])]

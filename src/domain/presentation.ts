@@ -11,6 +11,7 @@
 import { decimalOf, toCommonExponent } from './decimal.js';
 import { microsToUsdText, payoutMicros } from './money.js';
 import type { ParCombination, ParSheet } from './par.js';
+import { normalFromSpins } from './rtp.js';
 
 export type CelebrationTier = 'none' | 'small' | 'medium' | 'large' | 'jackpot';
 
@@ -40,6 +41,8 @@ export interface OutcomeStatistics {
   readonly hitFrequency: number;
   /** Variance of one spin's payout, in squared wagers. */
   readonly variancePerSpin: number;
+  /** Number of spins from which the return can be judged by a band. */
+  readonly normalFromSpins: number;
 }
 
 /** Range of ordinals of a symbol on one reel. */
@@ -114,7 +117,20 @@ export function outcomeStatistics(sheet: ParSheet): OutcomeStatistics {
     if (payMultiplier > 0) hits += comboProbability;
   }
   const rtp = mean / total;
-  return { rtp, hitFrequency: hits / total, variancePerSpin: Math.max(0, meanSquare / total - rtp * rtp) };
+  const variancePerSpin = Math.max(0, meanSquare / total - rtp * rtp);
+  const sigma = Math.sqrt(variancePerSpin);
+  // The exact moments of a large sheet take too long for the thread that deals.
+  const cubes = sheet.combinations.reduce(
+    (sum, { comboProbability, payMultiplier }) => sum + comboProbability * (payMultiplier - rtp) ** 3,
+    0,
+  );
+  const skewness = sigma === 0 ? 0 : cubes / total / (variancePerSpin * sigma);
+  return {
+    rtp,
+    hitFrequency: hits / total,
+    variancePerSpin,
+    normalFromSpins: normalFromSpins({ sigma, skewness }),
+  };
 }
 
 /**

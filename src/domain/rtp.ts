@@ -1,7 +1,6 @@
 /** Evaluates whether the payouts of a game agree with its PAR sheet (docs/reports.md). */
 import { decimalOf, toCommonExponent } from './decimal.js';
 import type { ParSheet } from './par.js';
-import type { OutcomeStatistics } from './presentation.js';
 
 export interface Paid {
   readonly spins: number;
@@ -18,7 +17,7 @@ export interface Paid {
  */
 export function rtpSurprise(
   { spins, rtp }: Paid,
-  certified: Pick<OutcomeStatistics, 'rtp' | 'variancePerSpin'>,
+  certified: { readonly rtp: number; readonly variancePerSpin: number },
   maxMultiplier: number,
 ): number {
   const deviation = Math.abs(rtp - certified.rtp);
@@ -129,10 +128,24 @@ export function sheetMoments({ combinations }: Pick<ParSheet, 'combinations'>): 
 
 /**
  * Returns the number of spins from which the mean is close enough to normal for a band, by Cochran's extended
- * rule of thumb.
+ * rule of thumb. A sheet that always pays the same needs none. Rounding hides what doubles get wrong.
  */
-export const normalFromSpins = ({ skewness }: Pick<SheetMoments, 'skewness'>): number =>
-  Math.ceil(28 + 25 * skewness * skewness);
+export const normalFromSpins = ({ sigma, skewness }: Pick<SheetMoments, 'sigma' | 'skewness'>): number =>
+  sigma === 0 ? 0 : Math.ceil(halfUp(28 + 25 * skewness * skewness, 3));
+
+const VERDICTS = {
+  NOT_JUDGED: 'This return is not judged',
+  ALERT: 'Chance does not explain this return',
+  REVIEW: 'This return is outside the 99 % band',
+  WATCH: 'This return is outside the 95 % band',
+  WITHIN: 'This return fits the PAR sheet',
+} as const satisfies Record<Exclude<RtpState, 'TOO_FEW'>, string>;
+
+/** Says in words what a return means: the same on each page of the console and in the commands. */
+export const rtpVerdict = (state: RtpState, fromSpins: number): string =>
+  state === 'TOO_FEW'
+    ? `This return can't be judged before ${fromSpins.toLocaleString('en-US')} spins`
+    : VERDICTS[state];
 
 /**
  * Judges the payouts of a game by its PAR sheet (docs/reports.md).

@@ -249,6 +249,21 @@ describe.skipIf(browser === undefined)("the operators' console", { timeout: 4 * 
     await page.getByText('No entries in this time.').waitFor();
   });
 
+  test('each part of the page of a game says from how many spins on its return can be judged', async () => {
+    const { body } = await service.operator<{ expected: { normalFromSpins: number } }>(
+      'GET',
+      `/games/${gameId}`,
+    );
+    const from = body.expected.normalFromSpins.toLocaleString('en-US');
+    const verdict = `This return can't be judged before ${from} spins`;
+    await go(`games/${gameId}`, GAME);
+    await page.getByRole('definition').getByText(verdict).waitFor();
+    await page.getByText(`${verdict}. It has 1; the table has the figures.`).waitFor();
+    expect(await page.getByText('±').count()).toBe(0);
+    await go('games', 'Games');
+    await page.getByRole('row').filter({ hasText: GAME }).getByText(verdict).waitFor();
+  });
+
   test("the console adjusts a player's balance, and the statement shows the adjustment", async () => {
     await go(`players/${partnerId}/alice`, 'Player alice');
     await open('Adjust the balance');

@@ -3,12 +3,15 @@
  * simulated days.
  */
 import { describe, expect, test } from 'vitest';
+import { rtpLines } from '../../src/cli/operator/gameCommands.js';
+import { outcomeStatistics } from '../../src/domain/presentation.js';
 import {
   halfUp,
   judgeRtp,
   normalFromSpins,
   type RtpState,
   rtpBands,
+  rtpVerdict,
   type SheetMoments,
   sheetMoments,
 } from '../../src/domain/rtp.js';
@@ -103,6 +106,13 @@ describe('moments and confidence bands of a PAR sheet', () => {
     }
   });
 
+  test('the statistics for dealing agree with the exact moments on when a return can be judged', () => {
+    for (const name of ['classic-3-reel', 'penny-sub-cent']) {
+      const sheet = parSheet(name) as never;
+      expect(outcomeStatistics(sheet).normalFromSpins).toBe(normalFromSpins(sheetMoments(sheet)));
+    }
+  });
+
   test('computes the moments and bands that the contract shows', () => {
     const moments = { mean: 0.925, sigma: 2.2038, skewness: 10.2779, maxMultiplier: 100 };
     expect(normalFromSpins(moments)).toBe(2669);
@@ -112,6 +122,37 @@ describe('moments and confidence bands of a PAR sheet', () => {
     });
     const { z, state } = judge(1_000_000, 927_200_000, moments);
     expect([halfUp(z!, 4), state]).toEqual([0.9983, 'WITHIN']);
+  });
+
+  test('the command begins with what the judgement says, and shows no band for too few spins', () => {
+    const shown = (spins: number, state: RtpState): string =>
+      rtpLines({
+        gameConfigId: 7,
+        expected: { rtp: 0.925, sigma: 10, skewness: 82.9, normalFromSpins: 171_884 },
+        judgedAt: '2026-11-22T02:00:04.000Z',
+        windows: [
+          {
+            window: 'LIFE',
+            from: '2026-11-21',
+            to: '2026-11-21',
+            spins,
+            wageredUsd: 860.5,
+            paidOutUsd: 669.04,
+            actualRtp: 0.777501,
+            z: -0.83,
+            band95: [0.5, 1.3],
+            band99: [0.46, 1.39],
+            nats: 0.2,
+            state,
+          },
+        ],
+      });
+    expect(shown(3442, 'TOO_FEW').split('\n')[0]).toBe(
+      "LIFE: This return can't be judged before 171,884 spins.",
+    );
+    expect(shown(3442, 'TOO_FEW')).not.toContain('0.46 to 1.39');
+    expect(shown(200_000, 'WITHIN').split('\n')[0]).toBe(`LIFE: ${rtpVerdict('WITHIN', 171_884)}.`);
+    expect(shown(200_000, 'WITHIN')).toContain('0.46 to 1.39');
   });
 
   test('reports any higher return as ALERT for a PAR sheet that always pays the same', () => {

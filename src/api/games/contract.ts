@@ -151,6 +151,9 @@ export const ExpectedReturn = Type.Object(
   {
     rtp: Type.Number({ description: 'Expected return to player over many spins, as a fraction' }),
     variancePerSpin: Type.Number({ description: 'Variance of the payout of one spin, in squared wagers' }),
+    normalFromSpins: Type.Integer({
+      description: 'Number of spins before which the return cannot be judged',
+    }),
   },
   { description: 'Expected values of a slot, calculated from its PAR sheet' },
 );
@@ -250,7 +253,7 @@ const SHEET = {
 const OPERATOR_GAME = {
   ...SLOT_GAME,
   partnerId: 2,
-  expected: { rtp: 0.9, variancePerSpin: 0.99 },
+  expected: { rtp: 0.9, variancePerSpin: 0.99, normalFromSpins: 206 },
   queue: { readyBlocks: 3, outcomesReady: 6143, consumed: 1 },
   totals: { spins: 1, wageredUsd: 0.25, paidOutUsd: 0.5, actualRtp: 2 },
 };

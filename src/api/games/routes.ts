@@ -9,6 +9,7 @@ import { basicStrategyReturn } from '../../domain/games/basicStrategy.js';
 import { isRegisteredByPartner, kindOfGame } from '../../domain/games/index.js';
 import { microsToUsdText, usdToMicros } from '../../domain/money.js';
 import { checkParSheet } from '../../domain/par.js';
+import type { OutcomeStatistics } from '../../domain/presentation.js';
 import { ID_MAX } from '../../domain/schema.js';
 import type { CommittedGame, GameRow, Registration } from '../../engine/catalog/games.store.js';
 import type { GameRecord } from '../../engine/cells/partnerReads.js';
@@ -110,14 +111,19 @@ async function operatorGame(services: Services, row: GameRow) {
   return { ...shownGame(services, row, wagerMicros, booked), queue: queueOf(booked, record) };
 }
 
+const expectedOf = ({ rtp, variancePerSpin, normalFromSpins }: OutcomeStatistics) => ({
+  rtp,
+  variancePerSpin,
+  normalFromSpins,
+});
+
 /** Renders a game for operators without its queue. */
 function shownGame(services: Services, row: GameRow, wagerMicros: number, booked: CommittedGame) {
   const statistics = services.catalog.statistics(row.gameId);
   return {
     ...gameOf(row, wagerMicros),
     partnerId: row.partnerId,
-    expected:
-      statistics === undefined ? null : { rtp: statistics.rtp, variancePerSpin: statistics.variancePerSpin },
+    expected: statistics === undefined ? null : expectedOf(statistics),
     ...kindOfGame(row.gameType).listing.forOperator(
       row.raffle && { ...row.raffle, ticketsRemaining: row.raffle.poolSize - booked.nextIndex },
     ),

@@ -3,6 +3,7 @@
  */
 import { Option } from 'commander';
 import { bodyOf } from '../../api/client/apiClients.js';
+import { rtpVerdict } from '../../domain/rtp.js';
 import { whole, wholeNumber } from '../command.js';
 import { withYes } from '../confirm.js';
 import { keyValues, type TableColumn, table } from '../output.js';
@@ -130,12 +131,19 @@ const RTP_RECORDS: readonly TableColumn<Schemas['RtpRecord']>[] = [
 async function showRtp({ client, words, options, print }: Call): Promise<void> {
   const path = { id: await gameIdOf(client, words[0]!) };
   const query = options.days === undefined ? {} : { days: options.days as number };
-  print(
-    await bodyOf(client.GET('/games/{id}/rtp', { params: { path, query } })),
-    ({ windows, history, ...members }) =>
-      keyValues(members) +
-      table(RTP_WINDOWS, windows) +
-      (history === undefined ? '' : table(RTP_RECORDS, history)),
+  print(await bodyOf(client.GET('/games/{id}/rtp', { params: { path, query } })), rtpLines);
+}
+
+/** Formats the judgements of a game: what they say in words, and the figures below. */
+export function rtpLines({ windows, history, ...members }: Schemas['GameRtp']): string {
+  const from = members.expected?.normalFromSpins ?? 0;
+  const verdicts = windows.map(({ window, state }) => `${window}: ${rtpVerdict(state, from)}.\n`);
+  const shown = windows.map((row) => (row.spins < from ? { ...row, band95: null, band99: null } : row));
+  return (
+    verdicts.join('') +
+    keyValues(members) +
+    table(RTP_WINDOWS, shown) +
+    (history === undefined ? '' : table(RTP_RECORDS, history))
   );
 }
 

@@ -49,6 +49,8 @@ test('lists games for all partners and for one partner, with expected returns, t
     expected: { rtp: expect.any(Number), variancePerSpin: expect.any(Number) },
     totals: { spins: SPINS },
   });
+  const { expected } = await get<{ expected: { normalFromSpins: number } }>(`/games/${gameId}/rtp`);
+  expect(all.games[0]!.expected).toMatchObject({ normalFromSpins: expected.normalFromSpins });
   expect(await get(`/games?partnerId=${other.partnerId}`)).toMatchObject({ games: [], total: 0 });
   expect(await get(`/games/${gameId}/days`)).toMatchObject({
     days: [{ day: new Date().toISOString().slice(0, 10), spins: SPINS, wageredUsd: SPINS * 0.25 }],
