@@ -106,9 +106,10 @@ export async function storeFindings(
           startedAt,
         );
     missingCopies = obstacles.value.missingCopies;
-    if (obstacles.value.hold !== undefined)
-      others.push({ name: 'stores-restored', message: obstacles.value.hold });
-    const isOnHold = obstacles.value.hold !== undefined || missingCopies.length > 0;
+    const { hold, alsoRestored } = obstacles.value;
+    for (const [subject, message] of [hold, alsoRestored].entries())
+      if (message !== undefined) others.push({ name: 'stores-restored', subject, message });
+    const isOnHold = hold !== undefined || missingCopies.length > 0;
     // A cell for which another reason is listed, or that must wait for an operator, has no owner meanwhile.
     const lasting = unownedCells.lasting(unowned.value.cells, Date.now());
     const [free] = isOnHold ? [] : lasting.filter(({ cell }) => !explained.has(cell));

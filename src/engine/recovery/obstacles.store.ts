@@ -2,7 +2,7 @@
 
 import type { Sql } from '../../postgres/connection.js';
 import { raw } from '../../postgres/statements.js';
-import { HOLD_SQL } from './positionFindings.store.js';
+import { HOLD_SQL, RESTORED_SQL } from './positionFindings.store.js';
 
 export interface MissingCopy {
   readonly message: string;
@@ -16,6 +16,8 @@ export interface Obstacles {
    * there is none.
    */
   readonly hold: string | undefined;
+  /** What the position file proves, if another reason is in front of it in `hold`. */
+  readonly alsoRestored: string | undefined;
   /**
    * Copies outside Postgres and Redis that a worker did not find or could not read at its start. That worker
    * does not deal (outsideCopies.store.ts).
@@ -30,19 +32,21 @@ export interface Obstacles {
 
 export interface ObstaclesRow {
   readonly hold: string | null;
+  readonly restored: string | null;
   readonly missing_copies: string[];
   readonly unreadable_copies: string[];
   readonly lacking: number[];
 }
 
 /** Select expressions for the three kinds of obstacles to dealing. */
-export const OBSTACLES = raw(`${HOLD_SQL} AS hold,
+export const OBSTACLES = raw(`${HOLD_SQL} AS hold, ${RESTORED_SQL} AS restored,
       array(SELECT missing FROM outside_copies WHERE NOT is_unreadable AND missing IS NOT NULL ORDER BY setting) AS missing_copies,
       array(SELECT missing FROM outside_copies WHERE is_unreadable AND missing IS NOT NULL ORDER BY setting) AS unreadable_copies,
       array(SELECT cell FROM answered_entries JOIN cells USING (cell, epoch) WHERE is_lacking ORDER BY cell) AS lacking`);
 
 export const obstaclesOf = (row: ObstaclesRow): Obstacles => ({
   hold: row.hold ?? undefined,
+  alsoRestored: row.restored === row.hold ? undefined : (row.restored ?? undefined),
   missingCopies: [
     ...row.missing_copies.map((message) => ({ message, isUnreadable: false })),
     ...row.unreadable_copies.map((message) => ({ message, isUnreadable: true })),

@@ -63,13 +63,17 @@ export async function settlePositions(tx: Transaction, positionId: string | unde
 export const LOG_COMMANDS =
   'run `spindle log import --from DIR|URL`, or `spindle log begin` if there is no copy of the log';
 
+/** Select expression for the worst finding of a position file that is not settled. */
+export const RESTORED_SQL =
+  '(SELECT reason FROM restored_positions WHERE accepted_at IS NULL ORDER BY may_be_newest, found_at LIMIT 1)';
+
 /**
  * Select expression for the reason why dealing is on hold until an operator has run a command. The commands
  * of the public log (logHalts.store.ts) resolve the finding of the position file, too, so they come first.
  */
 export const HOLD_SQL = `coalesce(
   (SELECT 'log: ' || halt || ': ${LOG_COMMANDS}' FROM logs WHERE is_held AND log_id = (SELECT max(log_id) FROM logs)),
-  (SELECT reason FROM restored_positions WHERE accepted_at IS NULL ORDER BY may_be_newest, found_at LIMIT 1))`;
+  ${RESTORED_SQL})`;
 
 /**
  * Returns the reason why dealing is on hold until an operator has run a command; undefined if there is none.
