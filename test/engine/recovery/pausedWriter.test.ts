@@ -50,12 +50,16 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
+/** Ids of two histories of a position file. */
+const ONE = '00000000-0000-4000-8000-000000000001';
+const TWO = '00000000-0000-4000-8000-000000000002';
+
 const positionAt = (bookedId: string, more: Partial<Position> = {}): Position => ({
-  id: 'one',
+  id: ONE,
   dataset: 'd',
   writtenAt: '2026-11-26T00:00:00.000Z',
   leases: { 7: Number(bookedId) },
-  postgres: { systemIdentifier: 's', timeline: 1, databaseOid: '1', database: 'd' } as never,
+  postgres: { systemIdentifier: 's', timeline: '1', databaseOid: '1', database: 'd' } as never,
   cells: { 0: { epoch: '1', bookedId, newestId: bookedId } },
   ...more,
 });
@@ -85,9 +89,9 @@ test.skipIf(process.platform !== 'linux').each(['writeFile', 'rename'])(
 test('refuses a position of a history that another one has replaced after a restore', async () => {
   const file = new PositionFile(path);
   await file.write(() => positionAt('10'));
-  await file.write(() => positionAt('5', { id: 'two' }), 'one');
+  await file.write(() => positionAt('5', { id: TWO }), ONE);
   await expect(new PositionFile(path).write(() => positionAt('20'))).rejects.toThrow(OtherHistoryError);
-  expect(kept()).toMatchObject({ id: 'two', leases: { 7: 5 } });
+  expect(kept()).toMatchObject({ id: TWO, leases: { 7: 5 } });
 });
 
 test('concurrent writers of a file lose no change', async () => {
