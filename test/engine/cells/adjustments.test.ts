@@ -535,9 +535,10 @@ describe('balance adjustments by an operator', () => {
       const [playerId, requestId] = named.split(' ') as [string, string];
       expect((await adjust(partnerId, playerId, 1.25, requestId)).text).toBe(text);
     }
+    // Replays come from Postgres, so /statusz may not know of the wipe yet.
     await until(
-      async () => (await service.request('GET', '/statusz')).status === 200,
-      'the service is ready again',
+      async () => (await service.partner('GET', '/players/p', key)).status === 200,
+      'the cell is rebuilt',
     );
     expect(await Promise.all(['p', 'only-adjusted', 'new'].map(player))).toEqual(before);
     expect((await spin(partner, gameId, 'p', 'before-spin')).text).toBe(spun.text);
