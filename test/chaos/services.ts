@@ -268,6 +268,11 @@ export class Fleet {
     return this.#acknowledgement;
   }
 
+  /** Further settings of every process. */
+  get more(): NodeJS.ProcessEnv {
+    return this.#more;
+  }
+
   startAgain(): Promise<void> {
     return this.start(this.#acknowledgement, this.#more);
   }

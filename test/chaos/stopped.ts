@@ -15,6 +15,8 @@ import type { Arena, FaultKind } from './faultKind.js';
 import { STRANGER } from './records.js';
 import type { Service } from './services.js';
 
+/** Range in ms for which no worker runs. It contains the 3 s of a worker's lease. */
+const WITHOUT_WORKER_MS = [4000, 7000] as const;
 /** Range in ms after which request ids have left Redis, given the REQUEST_ID_WINDOW_S of services.ts. */
 const RELEASED_MS = [6000, 9000] as const;
 const MOVED_WITHIN_MS = 45_000;
@@ -163,7 +165,28 @@ async function thereAndBack(arena: Arena, random: Random): Promise<void> {
   }
 }
 
+/**
+ * Front ends continue without any worker. Their health must name the cells that nobody owns, and must stop
+ * naming them once workers are back.
+ */
+async function withoutWorkers({ fleet }: Arena, random: Random): Promise<void> {
+  await fleet.stop();
+  for (const front of fleet.fronts) {
+    front.start(fleet.acknowledgement, { ...fleet.more, ROLES: 'http' });
+    await until(() => front.isUp, `${front.name} is up without a worker`, MOVED_WITHIN_MS);
+  }
+  const status = () => askOnce(fleet.port, plainRequest('GET', '/statusz', ''), ANSWER_WITHIN_MS);
+  const isNamed = async (): Promise<boolean> =>
+    (await status())?.text.includes('No worker is alive') === true;
+  await until(isNamed, '/statusz says that no worker owns the cells', MOVED_WITHIN_MS);
+  await pause(random.whole(...WITHOUT_WORKER_MS));
+  if (!(await isNamed())) throw new Error('/statusz no longer names the cells that no worker owns');
+  await fleet.stop();
+  await fleet.startAgain();
+}
+
 export const STOPPED = {
+  'worker-gone': { subject: 'service', run: withoutWorkers },
   'stop-front-restrict': { subject: 'service', run: restricted },
   'stop-front-void': { subject: 'service', run: voided },
   'stop-front-move': {

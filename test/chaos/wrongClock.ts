@@ -29,8 +29,8 @@ export function wrongClockMissing(): string | undefined {
 }
 
 /** Starts an empty Redis in place of the stopped one. Its clock reads its offset from a file. */
-async function startShifted(
-  { stores, folder }: Arena,
+export async function startShifted(
+  { stores, folder }: Pick<Arena, 'stores' | 'folder'>,
   offsetFile: string,
 ): Promise<{ end: () => Promise<void>; seconds: () => Promise<number> }> {
   const library = join(folder, 'clock.so');

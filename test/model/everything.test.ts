@@ -27,6 +27,7 @@ const WANTED = [
     'void 200',
     'restart, met',
     'release, met',
+    'refusal, met',
   ],
 ];
 
@@ -39,7 +40,7 @@ describe('the service behaves like the reference model of all commands', {
   });
   afterAll(() => stores.drop());
 
-  test('random sequences of all commands match the reference across restarts and releases of request ids', async () => {
+  test('random sequences of all commands match the reference across restarts, releases of request ids and refused writes', async () => {
     const world = await newWorld(stores);
     try {
       const options = {

@@ -84,6 +84,45 @@ export const blockPlayer: Command<Blocking> = {
   },
 };
 
+/**
+ * Blocks the newest player, or unblocks it, while Redis refuses every write. The service records the change
+ * and carries it out later.
+ */
+export async function blockRefused(session: Session, state: State): Promise<Touched> {
+  const player = [...state.players.values()].at(-1);
+  if (player === undefined) return NOTHING;
+  const status = player.isBlocked ? 'ACTIVE' : 'BLOCKED';
+  const path = `/partners/${session.partner.partnerId}/players/${pathPart(player.playerId)}`;
+  const reply = await session.operator('PATCH', path, { status, reason: 'model' });
+  session.expect(reply, 'block refused by Redis', '202');
+  same('the change is in force', at(reply.json, 'isInForce'), 'false');
+  player.isBlocked = !player.isBlocked;
+  return { players: [player.playerId], games: [] };
+}
+
+/** Waits until the status of each player is in force. */
+export async function blocksAreInForce(session: Session, state: State): Promise<void> {
+  for (const { playerId, isBlocked } of state.players.values())
+    await session.awaited('a recorded change of a player is in force', async () => {
+      const { json } = await session.partnerApi('GET', `/players/${pathPart(playerId)}`);
+      return differs(String(at(json, 'status')), isBlocked ? 'BLOCKED' : 'ACTIVE');
+    });
+}
+
+/** The service records changes while Redis refuses writes, for all sequences that are played at the time. */
+export const refusal: Command<null> = {
+  name: 'refusal',
+  weight: 3,
+  arbitrary: () => fc.constant(null),
+  applies: () => true,
+  async run(session, state) {
+    await session.world.refusing(() => blockRefused(session, state));
+    await blocksAreInForce(session, state);
+    session.saw('refusal');
+    return everyone(state);
+  },
+};
+
 interface Suspension {
   readonly game: number;
   readonly isSuspended: boolean;

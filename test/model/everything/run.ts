@@ -6,9 +6,12 @@ import type { Command, Drawn } from './command.js';
 import {
   adjust,
   blockPlayer,
+  blockRefused,
+  blocksAreInForce,
   everyone,
   moveHas,
   movePartner,
+  refusal,
   restart,
   rotateKey,
   segmentRelease,
@@ -28,7 +31,7 @@ const COMMANDS: readonly Command<any>[] = [
   ...[spinSlot, spinMany, buyTicket, replay, misnamedId, chooseOutcome],
   ...[dealRound, act],
   ...[setBonus, fundBonus],
-  ...[adjust, blockPlayer, suspendGame, rotateKey, movePartner, restart, segmentRelease],
+  ...[adjust, blockPlayer, suspendGame, rotateKey, movePartner, restart, segmentRelease, refusal],
   ...[makeReport, judgeReport, voidRaffle],
 ];
 const BY_NAME = new Map(COMMANDS.map((command) => [command.name, command]));
@@ -47,7 +50,7 @@ export interface Bounds {
  * Commands that affect all sequences that are played at the same time. While a failed sequence is shrunk,
  * these commands are part of that sequence.
  */
-const SHARED = [restart.name, segmentRelease.name];
+const SHARED = [restart.name, segmentRelease.name, refusal.name];
 
 /**
  * Draws sequences. Each uses only a subset of the commands, so that the commands of the subset follow each
@@ -100,8 +103,12 @@ async function play(
     session = new Session(world, await world.client().newPartner({ ...setting.partner }));
     const state = await newState(session, setting, has);
     for (const drawn of commands) {
-      const event = await events?.pass();
+      const playing = session;
+      const event = await events?.pass(async ({ name }) => {
+        if (name === refusal.name) await blockRefused(playing, state);
+      });
       if (event !== undefined) {
+        if (event.name === refusal.name) await blocksAreInForce(session, state);
         done.push(event);
         session.saw(`${event.name}, met`);
         session.trace.push(`— ${event.name}, of all sequences`);
@@ -185,7 +192,7 @@ export interface RunOptions {
   readonly atOnce: number;
   /**
    * Number of commands, counted over all sequences, between two events that affect all sequences. A release
-   * of request ids and a restart alternate. If undefined, there are no such events.
+   * of request ids, a restart and a Redis that refuses writes take turns. If undefined, there are no such events.
    */
   readonly eventEvery?: number;
   readonly shrinkMs: number;
@@ -211,6 +218,7 @@ export async function runEverything(world: World, options: RunOptions): Promise<
       : new Shared(options.eventEvery, [
           { drawn: { name: segmentRelease.name, choice: null }, happen: () => world.requestIds() },
           { drawn: { name: restart.name, choice: null }, happen: () => world.restart() },
+          { drawn: { name: refusal.name, choice: null }, happen: (inside) => world.refusing(inside) },
         ]);
   const { only } = options;
   const last = only ?? all.length;

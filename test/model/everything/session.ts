@@ -21,6 +21,10 @@ export interface World {
   restart(): Promise<void>;
   /** Resolves once Redis holds no request id. No sequence may have a request in progress. */
   requestIds(): Promise<void>;
+  /**
+   * Lets Redis refuse every write while a callback runs. No sequence may have another request in progress.
+   */
+  refusing(during: () => Promise<unknown>): Promise<void>;
   /** Output of the service and of its earlier processes: warnings and errors. */
   readonly log: () => string;
   /** Number of occurrences of each result of each command. */

@@ -4,8 +4,14 @@
  */
 import type { Drawn } from './command.js';
 
+export interface SharedEvent {
+  readonly drawn: Drawn;
+  /** @param inside what each sequence does during the event; the event waits for it */
+  happen(inside: () => Promise<unknown>): Promise<void>;
+}
+
 export class Shared {
-  readonly #events: readonly { readonly drawn: Drawn; happen(): Promise<void> }[];
+  readonly #events: readonly SharedEvent[];
   readonly #every: number;
   #commands = 0;
   #happened = 0;
@@ -13,7 +19,7 @@ export class Shared {
    * Number of sequences in progress (`playing`) and callbacks of those that wait for the event (`waiting`).
    */
   #playing = 0;
-  readonly #waiting: ((error?: unknown) => void)[] = [];
+  readonly #waiting: { readonly during: () => Promise<unknown>; go(error?: unknown): void }[] = [];
   readonly #outside: (() => void)[] = [];
   #isDue = false;
 
@@ -21,7 +27,7 @@ export class Shared {
    * @param every number of commands, counted over all sequences, between two events. The kinds of events are
    * used in turn.
    */
-  constructor(every: number, events: readonly { readonly drawn: Drawn; happen(): Promise<void> }[]) {
+  constructor(every: number, events: readonly SharedEvent[]) {
     this.#every = every;
     this.#events = events;
   }
@@ -40,14 +46,16 @@ export class Shared {
 
   /**
    * Called between two commands of a sequence.
+   * @param during what the sequence does while an event happens
    * @returns the event that happened during the call, or undefined
    */
-  async pass(): Promise<Drawn | undefined> {
+  async pass(during: (event: Drawn) => Promise<unknown>): Promise<Drawn | undefined> {
     if (!this.#isDue && ++this.#commands < this.#every) return undefined;
     this.#isDue = true;
     const { drawn } = this.#next;
     await new Promise<void>((resolve, reject) => {
-      this.#waiting.push((error) => (error === undefined ? resolve() : reject(error)));
+      const go = (error?: unknown): void => (error === undefined ? resolve() : reject(error));
+      this.#waiting.push({ during: () => during(drawn), go });
       this.#happenOnceAllWait();
     });
     return drawn;
@@ -63,10 +71,11 @@ export class Shared {
       this.#happened++;
       this.#commands = 0;
       this.#isDue = false;
-      for (const resolve of this.#waiting.splice(0)) resolve(error);
+      for (const each of this.#waiting.splice(0)) each.go(error);
       for (const resolve of this.#outside.splice(0)) resolve();
     };
-    this.#next.happen().then(
+    const inside = () => Promise.all(this.#waiting.map(({ during }) => during()));
+    this.#next.happen(inside).then(
       () => go(),
       (error: unknown) => go(error ?? new Error('the event failed')),
     );

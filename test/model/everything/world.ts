@@ -55,6 +55,18 @@ export async function newWorld(
     },
     requestIds: () =>
       until(async () => (await redis.keys('{c*}:idem:*')).length === 0, 'Redis holds no request id'),
+    async refusing(during) {
+      await redis.config('SET', 'maxmemory', '1');
+      try {
+        await during();
+      } finally {
+        await redis.config('SET', 'maxmemory', '0');
+      }
+      await until(
+        async () => (await client.request('GET', '/statusz')).status === 200,
+        'the service is well again',
+      );
+    },
     async end(signal) {
       redis.disconnect();
       await service.end(signal);
