@@ -113,6 +113,24 @@ async function refusedAfterPause(
     );
 }
 
+/** Repeats a creation that another fault of the round may refuse. */
+async function made<T>(what: string, make: () => Promise<T>): Promise<T> {
+  let result: { readonly made: T } | undefined;
+  let last: unknown;
+  const isMade = async (): Promise<boolean> => {
+    try {
+      result = { made: await make() };
+    } catch (error) {
+      last = error;
+    }
+    return result !== undefined;
+  };
+  await until(isMade, what, MOVED_WITHIN_MS).catch((error: Error) => {
+    throw new Error(`${error.message}: ${String(last)}`, { cause: last });
+  });
+  return result!.made;
+}
+
 async function newStranger({ api }: Arena) {
   const name = `stranger-${++strangers}-${process.pid}`;
   const partner = await api.newPartner(name);
@@ -126,7 +144,7 @@ async function newStranger({ api }: Arena) {
 }
 
 async function restricted(arena: Arena, random: Random): Promise<void> {
-  const { partnerId, gameId, spin, wagerUsd } = await newStranger(arena);
+  const { partnerId, gameId, spin, wagerUsd } = await made('a stranger', () => newStranger(arena));
   const path = `/partners/${partnerId}`;
   const { keys } = (await asked<{ keys: { keyId: number }[] }>(arena, `${path}/keys`)).body;
   const changes: readonly (readonly [what: string, make: () => Promise<unknown>])[] = [
@@ -140,8 +158,11 @@ async function restricted(arena: Arena, random: Random): Promise<void> {
 }
 
 async function voided(arena: Arena, random: Random): Promise<void> {
-  const { partnerId, spin } = await newStranger(arena);
-  const raffleId = await arena.api.newRaffle(partnerId, 'raffle', RAFFLE);
+  const { partnerId, spin } = await made('a stranger', () => newStranger(arena));
+  let raffles = 0;
+  const raffleId = await made('a raffle', () =>
+    arena.api.newRaffle(partnerId, `raffle-${++raffles}`, RAFFLE),
+  );
   const make = () => asked(arena, `/raffles/${raffleId}/void`, { reason: 'chaos' });
   const what = 'the void of a raffle';
   await refusedAfterPause(arena, random, { what, make, spin: spin(raffleId, RAFFLE.ticketPriceUsd) });
