@@ -323,6 +323,20 @@ async function tellHold(sql: Sql): Promise<0 | 1> {
 }
 
 /**
+ * Says what must still be settled after `--restored`. A copy may have been put back since a worker missed it,
+ * and the next start of a worker looks for it again, so a missing copy is only mentioned.
+ * @returns the exit status
+ */
+async function tellHoldOfRestored(sql: Sql): Promise<0 | 1> {
+  const { hold, missingCopies } = await findObstacles(sql);
+  for (const { message } of missingCopies)
+    process.stderr.write(`When a worker last looked for it: ${message}\n`);
+  if (hold === undefined) return 0;
+  process.stderr.write(`Nothing is dealt yet: ${hold}\n`);
+  return 1;
+}
+
+/**
  * Runs `recover`.
  * @returns the exit status: 0 if outcomes can be dealt from all cells, 1 if not
  */
@@ -370,7 +384,9 @@ export async function recoverCells(
     const line = ({ cell, state, note }: CellState): string =>
       `cell ${String(cell).padStart(3)}  ${state.padEnd(8)} ${note}`.trimEnd();
     process.stdout.write(options.json ? `${JSON.stringify(states)}\n` : `${states.map(line).join('\n')}\n`);
-    const held = options.check || options.restored ? await tellHold(sql) : 0;
+    let held: 0 | 1 = 0;
+    if (options.check) held = await tellHold(sql);
+    else if (options.restored) held = await tellHoldOfRestored(sql);
     return states.every(isWell) ? held : 1;
   } finally {
     nodes.close();

@@ -215,20 +215,22 @@ export async function startPostgresWithout(
  * @returns its URL, and a function that ends it
  */
 export async function startStandby(stores: OwnStores): Promise<{ url: string; end(): Promise<void> }> {
-  const data = join(stores.dataDir, 'postgres', 'data');
-  const copy = join(stores.dataDir, 'postgres', 'standby');
+  const sql = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
+  const [row] = await sql<[{ data_directory: string }]>`SHOW data_directory`;
+  await sql.end();
+  const data = row.data_directory;
+  const copy = `${data}-standby`;
   const [program, words] = await commandLineOf(data);
   await stores.postgres.stop();
+  await rm(copy, { recursive: true, force: true });
   await promisify(execFile)('cp', ['-a', data, copy]);
   await stores.postgres.start();
   await rm(join(copy, 'postmaster.pid'), { force: true });
   await writeFile(join(copy, 'standby.signal'), '');
   const url = new URL(stores.databaseUrl);
   url.port = String(await freePort());
-  const args = words.map((word) =>
-    word === data ? copy : word.startsWith('port=') ? `port=${url.port}` : word,
-  );
-  const end = await runPostgres(copy, program, args);
+  // The later of two equal options counts.
+  const end = await runPostgres(copy, program, [...words, '-D', copy, '-c', `port=${url.port}`]);
   await postgresAnswers(url.href);
   return { url: url.href, end };
 }
