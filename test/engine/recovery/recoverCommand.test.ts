@@ -136,6 +136,16 @@ describe('the command spindle recover', () => {
     await until(async () => (await spin('second')).status === 200, 'spins are dealt');
   });
 
+  test('spindle recover --restored ends with 0 after a copy was put back that a worker had missed', async () => {
+    await service.stop();
+    await sql`INSERT INTO outside_copies (setting, path, copy_id, newest, missing)
+      VALUES ('LOG_COPY_DIR', '/copy', 'log', 1, 'LOG_COPY_DIR is missing')`;
+    expect((await recover('--check')).status).toBe(1);
+    const done = await recover('--restored', '--yes');
+    expect([done.status, statesOf(done.cells)]).toEqual([0, ['rebuilt']]);
+    expect(done.error).toContain('When a worker last looked for it: LOG_COPY_DIR is missing');
+  });
+
   test('spindle recover --resume lets a halted cell continue', async () => {
     await service.stop();
     await sql`UPDATE cells SET halted = 'a test' WHERE cell = 0`;
