@@ -76,6 +76,8 @@ export const id = (description: string) =>
 export const ID_MAX = 2_147_483_647;
 
 const pathNumber = (description: string) => Type.Integer({ minimum: 1, maximum: ID_MAX, description });
+const GAME_ID = pathNumber('Id of the game: its `gameConfigId`');
+const DELIVERY_ID = Type.String({ description: 'Id of the delivery, from its header `X-…-Delivery-Id`' });
 
 /**
  * Schema of a text that currently has one of these values. Clients must expect further values
@@ -98,36 +100,40 @@ export const choice = <const Values extends readonly string[]>(values: Values, d
     description === undefined ? {} : { description },
   ) as unknown as Type.TUnion<{ -readonly [Place in keyof Values]: Type.TLiteral<Values[Place]> }>;
 
-/** Schemas of the path parameters, by name. */
-export const PATH = {
-  partnerId: pathNumber('Id of the partner'),
-  cell: Type.Integer({ minimum: 0, maximum: CELL_MAX, description: 'Number of the cell' }),
-  keyId: pathNumber('Id of the API key'),
-  operatorName: Type.String({ description: 'Name of the operator' }),
-  gameId: pathNumber('Id of the game: its `gameConfigId`'),
-  parSheetId: pathNumber('Id of the PAR sheet'),
-  reviewId: pathNumber('Id of the review'),
-  webhookId: pathNumber('Id of the webhook'),
-  deliveryId: Type.String({
-    description: 'Id of the delivery, from its header `X-…-Delivery-Id`',
-  }),
-  apiVersion: Type.String({ description: 'Version of the partner API, such as `v1`' }),
-  playerId: opaque(
+/**
+ * Schemas of the path parameters, each with the part of the path before it. Only the OpenAPI documents use
+ * these schemas, because handlers answer 404 to an unknown id.
+ */
+export const PATH: Readonly<Record<string, Type.TSchema>> = {
+  'partners/{id}': pathNumber('Id of the partner'),
+  'cells/{cell}': Type.Integer({ minimum: 0, maximum: CELL_MAX, description: 'Number of the cell' }),
+  'keys/{keyId}': pathNumber('Id of the API key'),
+  'operators/{name}': Type.String({ description: 'Name of the operator' }),
+  'games/{id}': GAME_ID,
+  'raffles/{id}': GAME_ID,
+  'par-sheets/{id}': pathNumber('Id of the PAR sheet'),
+  'rtp-reviews/{id}': pathNumber('Id of the review'),
+  'webhooks/{id}': pathNumber('Id of the webhook'),
+  'deliveries/{id}': DELIVERY_ID,
+  'deliveries/{deliveryId}': DELIVERY_ID,
+  'api-versions/{version}': Type.String({ description: 'Version of the partner API, such as `v1`' }),
+  'players/{playerId}': opaque(
     "The partner's own id of the player, percent-encoded. It is `_` if the query names the player, which is required for the ids `.` and `..`",
   ),
-  /**
-   * Query parameter `playerId` of all operations on a player. It is not part of the path, because browsers
-   * and proxies remove `.` and `..` from a path, however they are encoded.
-   */
-  playerInQuery: opaque('Id of the player, if the path has `_` in its place'),
-  blockNumber: Type.Integer({ minimum: 0, description: 'Number of the entry in the public log' }),
-  roundId: Type.String({ description: 'The `roundId` in the response to the deal' }),
-  spinId: Type.String({ description: 'The `spinId` in the response to the spin' }),
-  reportDate: Type.String({
+  'blocks/{number}': Type.Integer({ minimum: 0, description: 'Number of the entry in the public log' }),
+  'rounds/{roundId}': Type.String({ description: 'The `roundId` in the response to the deal' }),
+  'spins/{spinId}': Type.String({ description: 'The `spinId` in the response to the spin' }),
+  'settlements/{date}': Type.String({
     pattern: '^[0-9]{4}-[0-9]{2}-[0-9]{2}$',
     description: 'UTC day, YYYY-MM-DD',
   }),
-} satisfies Record<string, Type.TSchema>;
+};
+
+/**
+ * Query parameter `playerId` of all operations on a player. It is not part of the path, because browsers and
+ * proxies remove `.` and `..` from a path, however they are encoded.
+ */
+export const PLAYER_IN_QUERY = opaque('Id of the player, if the path has `_` in its place');
 
 export const Page = Type.Object({
   page: Type.Optional(

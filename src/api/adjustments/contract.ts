@@ -1,10 +1,11 @@
 /** Schema and operation of the feed of adjustments. */
 import { Type } from '#typebox';
 import { adjustmentMembers } from '../../domain/adjustment.js';
-import { ERRORS } from '../../domain/errors.js';
 import { opaque, timestamp } from '../../domain/schema.js';
-import { endpoint } from '../contract/endpoint.js';
+import { endpointsOf } from '../contract/endpoint.js';
 import { feedBounds, feedCursor, feedPaging } from '../contract/feedQuery.js';
+
+const { partner } = endpointsOf('Players');
 
 export const AdjustmentRecord = Type.Object({ ...adjustmentMembers, createdAt: timestamp() });
 
@@ -41,24 +42,12 @@ const REFUND = {
   createdAt: '2026-11-22T05:02:40.017Z',
 };
 
-export const listAdjustments = endpoint(
-  {
-    method: 'get',
-    path: '/adjustments',
-    operationId: 'listAdjustments',
-    tag: 'Players',
-    summary: "List the operator's adjustments and the refunds of voided raffles by time, oldest first",
-    scope: 'partner',
-    query: AdjustmentFeedQuery,
-    status: 200,
-    response: AdjustmentFeed,
-    hasSums: true,
-    errors: [],
-    failure: ERRORS.internal,
-  },
-  {
-    description:
-      'Lists every entry that changed a balance without a game: the balance after it is the balance before it plus `amountUsd`. A page may have fewer adjustments than `limit`, even none, while `nextCursor` is not null. New adjustments never cause an adjustment to be skipped or repeated. To follow the ledger, send the `entryId` of the last adjustment as `cursor`.',
-    response: { adjustments: [ADJUSTMENT, REFUND], nextCursor: null },
-  },
-);
+export const listAdjustments = partner.get('listAdjustments', '/adjustments', {
+  summary: "List the operator's adjustments and the refunds of voided raffles by time, oldest first",
+  description:
+    'Lists every entry that changed a balance without a game: the balance after it is the balance before it plus `amountUsd`. A page may have fewer adjustments than `limit`, even none, while `nextCursor` is not null. New adjustments never cause an adjustment to be skipped or repeated. To follow the ledger, send the `entryId` of the last adjustment as `cursor`.',
+  query: AdjustmentFeedQuery,
+  response: AdjustmentFeed,
+  hasSums: true,
+  example: { adjustments: [ADJUSTMENT, REFUND], nextCursor: null },
+});

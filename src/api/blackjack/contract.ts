@@ -11,7 +11,6 @@ import {
   id,
   nullable,
   opaque,
-  PATH,
   Page,
   pageMembers,
   partnerFilter,
@@ -19,11 +18,14 @@ import {
   usd,
   VoidBody,
 } from '../../domain/schema.js';
-import { endpoint, operatorRead } from '../contract/endpoint.js';
+import { endpointsOf } from '../contract/endpoint.js';
 import { feedBounds, feedComplete, feedCursor, feedPaging } from '../contract/feedQuery.js';
 import { GameResponse } from '../games/contract.js';
 import { ReasonQuery } from '../partners/contract.js';
 import { BINDING_TIME, PlayerBalance } from '../spins/contract.js';
+
+const { partner, play, operator } = endpointsOf('Rounds');
+const games = endpointsOf('Games').operator;
 
 export const BlackjackRulesBody = Type.Partial(BlackjackRules, {
   description: 'Rules that differ from the defaults. Omitted rules have their default values.',
@@ -278,277 +280,180 @@ const RECORD = {
   createdAt: '2026-11-22T04:19:37.417Z',
 };
 
-const ofRound = {
-  params: { roundId: PATH.roundId },
-  tag: 'Rounds',
-  scope: 'operator',
-  status: 200,
+export const dealRound = play.post('dealRound', '/deal', {
+  summary: 'Deal a round from the next sealed shoe of the table',
+  description: `Charges the wager and deals the next sealed shoe of the table, in one atomic step. If a natural ends the round, the same step settles it. If no response arrives, or the response is ${ERRORS.spinInProgress.code}, send the same request with the same \`requestId\`. A player can have one open round at a table. If there is one already, the response is ${ERRORS.roundOpen.code}, and its \`details\` identify the open round.`,
+  window: 'spin',
+  replays: true,
+  bodyLimit: 4096,
+  body: DealBody,
+  status: 201,
+  response: RoundResponse,
+  errors: [
+    ERRORS.gameNotRegistered,
+    ERRORS.dealingOff,
+    ERRORS.gameNotActive,
+    ERRORS.wagerMismatch,
+    ERRORS.spinInProgress,
+    ERRORS.requestIdReused,
+    ERRORS.playerBlocked,
+    ERRORS.roundOpen,
+    ERRORS.insufficientBalance,
+    ERRORS.fundingUnavailable,
+    ERRORS.queueExhausted,
+    ERRORS.noBlockServable,
+    ERRORS.spinFailed,
+  ],
+  bodyExample: {
+    gameId: 5,
+    playerId: 'alice',
+    wagerUsd: 0.25,
+    requestId: '0197d2c4-b7d2-7f3e-8a41-6c7d8e9f0a1b',
+  },
+  example: OPEN_ROUND,
+});
+
+export const actInRound = play.post('actInRound', '/action', {
+  summary: 'Take the next action of a round',
+  description: `Takes one of the \`legalActions\` of the round. \`seq\` is \`lastActionSeq\` + 1. An action is executed once, however often it is sent: each repetition returns the same bytes with \`Idempotent-Replayed: true\`. ${ERRORS.actionStale.code} means that another action came first, so read the round. Every response follows the commit of its ledger entry.`,
+  replays: true,
+  bodyLimit: 4096,
+  body: ActionBody,
+  response: RoundResponse,
+  errors: [
+    ERRORS.roundNotFound,
+    ERRORS.spinInProgress,
+    ERRORS.actionStale,
+    ERRORS.actionIllegal,
+    ERRORS.insufficientBalance,
+    ERRORS.spinFailed,
+  ],
+  bodyExample: { roundId: OPEN_ROUND.roundId, action: 'stand', seq: 1 },
+  example: SETTLED_ROUND,
+});
+
+export const getRound = play.get('getRound', '/rounds/{roundId}', {
+  summary: 'Get the current state of a round',
+  description:
+    'Returns the current state of a round. Once the round has ended, `shoe.seed`, `table` and `actions` prove every card, and the verifier at `/docs/verify` checks them.',
   response: RoundRecordResponse,
-  failure: ERRORS.internal,
-} as const;
+  errors: [ERRORS.roundNotFound],
+  example: RECORD,
+});
 
-export const dealRound = endpoint(
-  {
-    method: 'post',
-    path: '/deal',
-    operationId: 'dealRound',
-    tag: 'Rounds',
-    summary: 'Deal a round from the next sealed shoe of the table',
-    scope: 'play',
-    window: 'spin',
-    replays: true,
-    bodyLimit: 4096,
-    body: DealBody,
-    status: 201,
-    response: RoundResponse,
-    errors: [
-      ERRORS.gameNotRegistered,
-      ERRORS.dealingOff,
-      ERRORS.gameNotActive,
-      ERRORS.wagerMismatch,
-      ERRORS.spinInProgress,
-      ERRORS.requestIdReused,
-      ERRORS.playerBlocked,
-      ERRORS.roundOpen,
-      ERRORS.insufficientBalance,
-      ERRORS.fundingUnavailable,
-      ERRORS.queueExhausted,
-      ERRORS.noBlockServable,
-      ERRORS.spinFailed,
+export const listRounds = play.get('listRounds', '/rounds', {
+  summary: "List the partner's rounds, newest first",
+  description: 'Lists rounds by page, optionally only those of one player or those with one status.',
+  query: RoundQuery,
+  response: RoundPage,
+  example: { rounds: [RECORD], page: 1, limit: 20, total: 1 },
+});
+
+export const listRoundsByTime = partner.get('listRoundsByTime', '/rounds', {
+  summary: "List the account's blackjack rounds by the time of their deal, oldest first",
+  description:
+    'The bounds apply to the deal, and `entries` has the time and the amounts of every later step. An open round is listed in its present state, so read it again until `endedAt` is not null. A page may have fewer rounds than `limit`, even none, while `nextCursor` is not null. New rounds never cause a round to be skipped or repeated. To follow the ledger, send the `roundId` of the last round as `cursor`. After days were archived and dropped, `completeFrom` is the time from which all rounds are available.',
+  query: RoundFeedQuery,
+  response: RoundFeed,
+  example: {
+    rounds: [
+      {
+        ...RECORD,
+        endedAt: '2026-11-22T04:19:41.002Z',
+        entries: [
+          {
+            entryId: RECORD.roundId,
+            createdAt: RECORD.createdAt,
+            wagerUsd: 0.25,
+            payoutUsd: 0,
+            balanceAfterUsd: 999.75,
+          },
+          {
+            entryId: '7c1e5d0b2f4a43968e7d6c5b4a392817',
+            createdAt: '2026-11-22T04:19:41.002Z',
+            wagerUsd: 0,
+            payoutUsd: 0.5,
+            balanceAfterUsd: 1000.25,
+          },
+        ],
+      },
     ],
-    failure: ERRORS.internal,
+    nextCursor: null,
   },
-  {
-    description: `Charges the wager and deals the next sealed shoe of the table, in one atomic step. If a natural ends the round, the same step settles it. If no response arrives, or the response is ${ERRORS.spinInProgress.code}, send the same request with the same \`requestId\`. A player can have one open round at a table. If there is one already, the response is ${ERRORS.roundOpen.code}, and its \`details\` identify the open round.`,
-    request: {
-      gameId: 5,
-      playerId: 'alice',
-      wagerUsd: 0.25,
-      requestId: '0197d2c4-b7d2-7f3e-8a41-6c7d8e9f0a1b',
-    },
-    response: OPEN_ROUND,
-  },
-);
+});
 
-export const actInRound = endpoint(
-  {
-    method: 'post',
-    path: '/action',
-    operationId: 'actInRound',
-    tag: 'Rounds',
-    summary: 'Take the next action of a round',
-    scope: 'play',
-    replays: true,
-    bodyLimit: 4096,
-    body: ActionBody,
-    status: 200,
-    response: RoundResponse,
-    errors: [
-      ERRORS.roundNotFound,
-      ERRORS.spinInProgress,
-      ERRORS.actionStale,
-      ERRORS.actionIllegal,
-      ERRORS.insufficientBalance,
-      ERRORS.spinFailed,
-    ],
-    failure: ERRORS.internal,
+export const createBlackjackGame = games.post('createBlackjackGame', '/partners/{id}/blackjack-games', {
+  summary: 'Create a blackjack table with permanent rules and a permanent wager',
+  description:
+    'Creates a table for a partner. Omitted rules have their default values. Rules and wager never change. For other rules, suspend the game and create another table.',
+  body: BlackjackBody,
+  status: 201,
+  response: BlackjackResponse,
+  errors: [ERRORS.partnerNotFound, ERRORS.partnerIsDeactivated, ERRORS.configNameTaken],
+  failure: ERRORS.gameRegistrationFailed,
+  bodyExample: {
+    displayName: 'Blackjack',
+    configName: 'BLACKJACK',
+    wagerUsd: 0.25,
+    rules: { decks: 6, lateSurrender: false },
+    roundTimeoutS: 86400,
   },
-  {
-    description: `Takes one of the \`legalActions\` of the round. \`seq\` is \`lastActionSeq\` + 1. An action is executed once, however often it is sent: each repetition returns the same bytes with \`Idempotent-Replayed: true\`. ${ERRORS.actionStale.code} means that another action came first, so read the round. Every response follows the commit of its ledger entry.`,
-    request: { roundId: OPEN_ROUND.roundId, action: 'stand', seq: 1 },
-    response: SETTLED_ROUND,
+  example: {
+    gameConfigId: 5,
+    displayName: 'Blackjack',
+    configName: 'BLACKJACK',
+    gameType: 'blackjack',
+    status: 'ACTIVE',
+    parSheetId: null,
+    minWagerUsd: 0.25,
+    maxWagerUsd: 0.25,
+    wagerIncrementUsd: 0.25,
+    partnerId: 2,
+    wagerUsd: 0.25,
+    rules: DEFAULT_RULES,
+    rulesHash: RULES_HASH,
+    roundTimeoutS: 86400,
   },
-);
+});
 
-export const getRound = endpoint(
-  {
-    method: 'get',
-    path: '/rounds/{roundId}',
-    params: { roundId: PATH.roundId },
-    operationId: 'getRound',
-    tag: 'Rounds',
-    summary: 'Get the current state of a round',
-    scope: 'play',
-    status: 200,
-    response: RoundRecordResponse,
-    errors: [ERRORS.roundNotFound],
-    failure: ERRORS.internal,
-  },
-  {
-    description:
-      'Returns the current state of a round. Once the round has ended, `shoe.seed`, `table` and `actions` prove every card, and the verifier at `/docs/verify` checks them.',
-    response: RECORD,
-  },
-);
+export const showRound = operator.get('showRound', '/rounds/{roundId}', {
+  summary: 'Get a round of any partner',
+  description: 'Returns a round of any partner as its partner sees it.',
+  response: RoundRecordResponse,
+  errors: [ERRORS.roundNotFound],
+  example: RECORD,
+});
 
-export const listRounds = endpoint(
-  {
-    method: 'get',
-    path: '/rounds',
-    operationId: 'listRounds',
-    tag: 'Rounds',
-    summary: "List the partner's rounds, newest first",
-    scope: 'play',
-    query: RoundQuery,
-    status: 200,
-    response: RoundPage,
-    errors: [],
-    failure: ERRORS.internal,
+export const voidRound = operator.post('voidRound', '/rounds/{roundId}/void', {
+  summary: 'Void an open round and return every stake',
+  description:
+    'Voids an open round. All stakes are returned to the player, and no total includes the round. Its entries stay in the ledger, and the audit log keeps the operator and the reason.',
+  body: VoidBody,
+  response: RoundRecordResponse,
+  errors: [ERRORS.roundNotFound, ERRORS.actionIllegal, ERRORS.spinInProgress, ERRORS.unavailable],
+  bodyExample: { reason: 'the player was cut off by a fault of ours' },
+  example: {
+    ...RECORD,
+    status: 'VOIDED',
+    phase: 'VOIDED',
+    lastActionSeq: 0,
+    payoutUsd: 0.25,
+    dealer: OPEN_ROUND.dealer,
+    hands: OPEN_ROUND.hands,
+    actions: [],
+    balance: { balanceUsd: 1000 },
   },
-  {
-    description: 'Lists rounds by page, optionally only those of one player or those with one status.',
-    response: { rounds: [RECORD], page: 1, limit: 20, total: 1 },
-  },
-);
+});
 
-export const listRoundsByTime = endpoint(
-  {
-    method: 'get',
-    path: '/rounds',
-    operationId: 'listRoundsByTime',
-    tag: 'Rounds',
-    summary: "List the account's blackjack rounds by the time of their deal, oldest first",
-    scope: 'partner',
-    query: RoundFeedQuery,
-    status: 200,
-    response: RoundFeed,
-    errors: [],
-    failure: ERRORS.internal,
-  },
-  {
-    description:
-      'The bounds apply to the deal, and `entries` has the time and the amounts of every later step. An open round is listed in its present state, so read it again until `endedAt` is not null. A page may have fewer rounds than `limit`, even none, while `nextCursor` is not null. New rounds never cause a round to be skipped or repeated. To follow the ledger, send the `roundId` of the last round as `cursor`. After days were archived and dropped, `completeFrom` is the time from which all rounds are available.',
-    response: {
-      rounds: [
-        {
-          ...RECORD,
-          endedAt: '2026-11-22T04:19:41.002Z',
-          entries: [
-            {
-              entryId: RECORD.roundId,
-              createdAt: RECORD.createdAt,
-              wagerUsd: 0.25,
-              payoutUsd: 0,
-              balanceAfterUsd: 999.75,
-            },
-            {
-              entryId: '7c1e5d0b2f4a43968e7d6c5b4a392817',
-              createdAt: '2026-11-22T04:19:41.002Z',
-              wagerUsd: 0,
-              payoutUsd: 0.5,
-              balanceAfterUsd: 1000.25,
-            },
-          ],
-        },
-      ],
-      nextCursor: null,
-    },
-  },
-);
-
-export const createBlackjackGame = endpoint(
-  {
-    method: 'post',
-    path: '/partners/{id}/blackjack-games',
-    params: { id: PATH.partnerId },
-    operationId: 'createBlackjackGame',
-    tag: 'Games',
-    summary: 'Create a blackjack table with permanent rules and a permanent wager',
-    scope: 'operator',
-    body: BlackjackBody,
-    status: 201,
-    response: BlackjackResponse,
-    errors: [ERRORS.partnerNotFound, ERRORS.partnerIsDeactivated, ERRORS.configNameTaken],
-    failure: ERRORS.gameRegistrationFailed,
-  },
-  {
-    description:
-      'Creates a table for a partner. Omitted rules have their default values. Rules and wager never change. For other rules, suspend the game and create another table.',
-    request: {
-      displayName: 'Blackjack',
-      configName: 'BLACKJACK',
-      wagerUsd: 0.25,
-      rules: { decks: 6, lateSurrender: false },
-      roundTimeoutS: 86400,
-    },
-    response: {
-      gameConfigId: 5,
-      displayName: 'Blackjack',
-      configName: 'BLACKJACK',
-      gameType: 'blackjack',
-      status: 'ACTIVE',
-      parSheetId: null,
-      minWagerUsd: 0.25,
-      maxWagerUsd: 0.25,
-      wagerIncrementUsd: 0.25,
-      partnerId: 2,
-      wagerUsd: 0.25,
-      rules: DEFAULT_RULES,
-      rulesHash: RULES_HASH,
-      roundTimeoutS: 86400,
-    },
-  },
-);
-
-export const showRound = endpoint(
-  {
-    ...ofRound,
-    method: 'get',
-    path: '/rounds/{roundId}',
-    operationId: 'showRound',
-    summary: 'Get a round of any partner',
-    errors: [ERRORS.roundNotFound],
-  },
-  {
-    description: 'Returns a round of any partner as its partner sees it.',
-    response: RECORD,
-  },
-);
-
-export const voidRound = endpoint(
-  {
-    ...ofRound,
-    method: 'post',
-    path: '/rounds/{roundId}/void',
-    operationId: 'voidRound',
-    summary: 'Void an open round and return every stake',
-    body: VoidBody,
-    errors: [ERRORS.roundNotFound, ERRORS.actionIllegal, ERRORS.spinInProgress, ERRORS.unavailable],
-  },
-  {
-    description:
-      'Voids an open round. All stakes are returned to the player, and no total includes the round. Its entries stay in the ledger, and the audit log keeps the operator and the reason.',
-    request: { reason: 'the player was cut off by a fault of ours' },
-    response: {
-      ...RECORD,
-      status: 'VOIDED',
-      phase: 'VOIDED',
-      lastActionSeq: 0,
-      payoutUsd: 0.25,
-      dealer: OPEN_ROUND.dealer,
-      hands: OPEN_ROUND.hands,
-      actions: [],
-      balance: { balanceUsd: 1000 },
-    },
-  },
-);
-
-export const closeRound = endpoint(
-  {
-    ...ofRound,
-    method: 'post',
-    path: '/rounds/{roundId}/close',
-    query: ReasonQuery,
-    operationId: 'closeRound',
-    summary: 'Finish an open round as its timeout would',
-    errors: [ERRORS.roundNotFound, ERRORS.actionIllegal, ERRORS.spinInProgress, ERRORS.unavailable],
-  },
-  {
-    description:
-      'Finishes an open round as its timeout would: insurance is declined, every hand stands, and the dealer draws.',
-    response: { ...RECORD, lastActionSeq: 0, autoCompleted: true, actions: ['timeout'] },
-  },
-);
+export const closeRound = operator.post('closeRound', '/rounds/{roundId}/close', {
+  summary: 'Finish an open round as its timeout would',
+  description:
+    'Finishes an open round as its timeout would: insurance is declined, every hand stands, and the dealer draws.',
+  query: ReasonQuery,
+  response: RoundRecordResponse,
+  errors: [ERRORS.roundNotFound, ERRORS.actionIllegal, ERRORS.spinInProgress, ERRORS.unavailable],
+  example: { ...RECORD, lastActionSeq: 0, autoCompleted: true, actions: ['timeout'] },
+});
 
 const gameId = Type.Integer({ minimum: 1, maximum: ID_MAX, description: 'Only rounds of this game' });
 
@@ -583,38 +488,29 @@ export const OperatorRounds = Type.Object({
   ...pageMembers,
 });
 
-export const listAllRounds = endpoint(
-  {
-    ...operatorRead,
-    path: '/rounds',
-    operationId: 'listAllRounds',
-    tag: 'Rounds',
-    summary: 'List the blackjack rounds of all partners or of one partner, newest first',
-    query: OperatorRoundsQuery,
-    response: OperatorRounds,
-    hasSums: true,
-    errors: [],
+export const listAllRounds = operator.get('listAllRounds', '/rounds', {
+  summary: 'List the blackjack rounds of all partners or of one partner, newest first',
+  description:
+    '`total` counts up to 10,000, and the pages contain only the newest 10,000 rounds. `showRound` returns the cards of a round.',
+  query: OperatorRoundsQuery,
+  response: OperatorRounds,
+  hasSums: true,
+  example: {
+    rounds: [
+      {
+        roundId: '3f0c1f5ab3d94dd0a6a1c9d1b0e0f4c2',
+        partnerId: 2,
+        gameId: 5,
+        gameName: 'Acme Blackjack',
+        playerId: 'alice',
+        status: 'SETTLED',
+        createdAt: '2026-11-22T04:13:57.812Z',
+        wageredUsd: 5,
+        payoutUsd: 10,
+      },
+    ],
+    page: 1,
+    limit: 20,
+    total: 1,
   },
-  {
-    description:
-      '`total` counts up to 10,000, and the pages contain only the newest 10,000 rounds. `showRound` returns the cards of a round.',
-    response: {
-      rounds: [
-        {
-          roundId: '3f0c1f5ab3d94dd0a6a1c9d1b0e0f4c2',
-          partnerId: 2,
-          gameId: 5,
-          gameName: 'Acme Blackjack',
-          playerId: 'alice',
-          status: 'SETTLED',
-          createdAt: '2026-11-22T04:13:57.812Z',
-          wageredUsd: 5,
-          payoutUsd: 10,
-        },
-      ],
-      page: 1,
-      limit: 20,
-      total: 1,
-    },
-  },
-);
+});

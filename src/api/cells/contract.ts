@@ -2,8 +2,10 @@
 import { type Static, Type } from '#typebox';
 import { CELL_MAX } from '../../domain/entryId.js';
 import { ERRORS } from '../../domain/errors.js';
-import { AUDIT_REASON, nullable, PATH, timestamp } from '../../domain/schema.js';
-import { endpoint } from '../contract/endpoint.js';
+import { AUDIT_REASON, nullable, timestamp } from '../../domain/schema.js';
+import { endpointsOf } from '../contract/endpoint.js';
+
+const { operator } = endpointsOf('Service');
 
 export const OperatorCell = Type.Object({
   cell: Type.Integer(),
@@ -77,94 +79,59 @@ export const Cells = Type.Object({
   recoveries: Type.Array(Recovery, { description: 'The newest 50 recoveries, newest first' }),
 });
 
-export const listCells = endpoint(
-  {
-    method: 'get',
-    path: '/cells',
-    operationId: 'listCells',
-    tag: 'Service',
-    summary: 'List the cells, the Redis servers and the newest recoveries',
-    scope: 'operator',
-    status: 200,
-    response: Cells,
-    hasSums: true,
-    errors: [],
-    failure: ERRORS.internal,
+export const listCells = operator.get('listCells', '/cells', {
+  summary: 'List the cells, the Redis servers and the newest recoveries',
+  description: 'Each partner is in one cell. The response has the newest 50 recoveries.',
+  response: Cells,
+  hasSums: true,
+  example: {
+    cells: [
+      {
+        cell: 0,
+        node: '10.0.0.7:6379',
+        slot: 32,
+        epoch: 1,
+        owner: 'worker-1',
+        bookedTo: '2026-11-22T07:44:59.912Z',
+        outboxAgeSeconds: 0.08,
+        outboxEntries: 214,
+        halted: null,
+        isDraining: false,
+        partners: 1,
+        games: 3,
+      },
+    ],
+    redis: [{ isReady: true, volatile: [], memoryBytes: 31457280, maxMemoryBytes: 0 }],
+    recoveries: [
+      {
+        cell: 0,
+        epoch: 1,
+        reason: 'Redis lost the cell',
+        step: 'finished',
+        voidedOutcomes: 6143,
+        startedAt: '2026-11-21T22:01:12.400Z',
+        finishedAt: '2026-11-21T22:01:13.020Z',
+      },
+    ],
   },
-  {
-    description: 'Each partner is in one cell. The response has the newest 50 recoveries.',
-    response: {
-      cells: [
-        {
-          cell: 0,
-          node: '10.0.0.7:6379',
-          slot: 32,
-          epoch: 1,
-          owner: 'worker-1',
-          bookedTo: '2026-11-22T07:44:59.912Z',
-          outboxAgeSeconds: 0.08,
-          outboxEntries: 214,
-          halted: null,
-          isDraining: false,
-          partners: 1,
-          games: 3,
-        },
-      ],
-      redis: [{ isReady: true, volatile: [], memoryBytes: 31457280, maxMemoryBytes: 0 }],
-      recoveries: [
-        {
-          cell: 0,
-          epoch: 1,
-          reason: 'Redis lost the cell',
-          step: 'finished',
-          voidedOutcomes: 6143,
-          startedAt: '2026-11-21T22:01:12.400Z',
-          finishedAt: '2026-11-21T22:01:13.020Z',
-        },
-      ],
-    },
-  },
-);
+});
 
-export const addCells = endpoint(
-  {
-    method: 'post',
-    path: '/cells',
-    operationId: 'addCells',
-    tag: 'Service',
-    summary: 'Add cells to distribute partners over more cells',
-    scope: 'operator',
-    body: CellsBody,
-    status: 201,
-    response: CellsAdded,
-    errors: [],
-    failure: ERRORS.internal,
-  },
-  {
-    description:
-      'Every process uses the new cells within a second, and the workers share them. New partners are placed in the new cells, because these have the fewest partners. Existing partners keep their cells.',
-    request: { count: 4 },
-    response: { added: [4, 5, 6, 7] },
-  },
-);
+export const addCells = operator.post('addCells', '/cells', {
+  summary: 'Add cells to distribute partners over more cells',
+  description:
+    'Every process uses the new cells within a second, and the workers share them. New partners are placed in the new cells, because these have the fewest partners. Existing partners keep their cells.',
+  body: CellsBody,
+  status: 201,
+  response: CellsAdded,
+  bodyExample: { count: 4 },
+  example: { added: [4, 5, 6, 7] },
+});
 
-export const setDraining = endpoint(
-  {
-    method: 'patch',
-    path: '/cells/{cell}',
-    params: { cell: PATH.cell },
-    operationId: 'setDraining',
-    tag: 'Service',
-    summary: 'Stop or resume the placement of new partners in a cell',
-    scope: 'operator',
-    body: CellPatch,
-    status: 204,
-    errors: [ERRORS.notFound],
-    failure: ERRORS.internal,
-  },
-  {
-    description:
-      "A draining cell accepts no new partners. The last cell that accepts partners can't be drained.",
-    request: { isDraining: true },
-  },
-);
+export const setDraining = operator.patch('setDraining', '/cells/{cell}', {
+  summary: 'Stop or resume the placement of new partners in a cell',
+  description:
+    "A draining cell accepts no new partners. The last cell that accepts partners can't be drained.",
+  body: CellPatch,
+  errors: [ERRORS.notFound],
+  bodyExample: { isDraining: true },
+});

@@ -10,15 +10,16 @@ import {
   choice,
   nullable,
   opaque,
-  PATH,
   Page,
   pageMembers,
   REASON_PATTERN,
   timestamp,
   usd,
 } from '../../domain/schema.js';
-import { endpoint, operatorRead } from '../contract/endpoint.js';
+import { endpointsOf } from '../contract/endpoint.js';
 import { TOLD_BONUS } from '../contract/examples.js';
+
+const { partner, operator } = endpointsOf('Communal progressive');
 
 export const CommunalStatus = choice(
   ['ACTIVE', 'DISABLED', 'EXHAUSTED'],
@@ -162,102 +163,54 @@ const EVENT = {
   createdAt: '2026-11-22T04:14:01.121Z',
 };
 
-/**
- * Properties that the descriptions of all operations on a game's communal progressive share.
- *
- * @param rest remainder of the path after `/games/{id}/communal`
- */
-const ofPot = <Rest extends string>(rest: Rest) => ({
-  path: `/games/{id}/communal${rest}` as const,
-  params: { id: PATH.gameId },
-  tag: 'Communal progressive' as const,
+export const getCommunal = partner.get('getCommunal', '/games/{id}/communal', {
+  summary: 'Get the rules of a communal progressive',
+  description: 'Returns the rules to the partner of the game. Only operators can read the exact counter.',
+  response: CommunalResponse,
+  errors: [ERRORS.gameNotRegistered, ERRORS.progressiveNotConfigured],
+  example: IN_FORCE,
 });
 
-export const getCommunal = endpoint(
-  {
-    ...ofPot(''),
-    method: 'get',
-    operationId: 'getCommunal',
-    summary: 'Get the rules of a communal progressive',
-    scope: 'partner',
-    status: 200,
-    response: CommunalResponse,
-    errors: [ERRORS.gameNotRegistered, ERRORS.progressiveNotConfigured],
-    failure: ERRORS.internal,
-  },
-  {
-    description: 'Returns the rules to the partner of the game. Only operators can read the exact counter.',
-    response: IN_FORCE,
-  },
-);
-
-export const getCommunalProgress = endpoint(
-  {
-    ...ofPot('/progress'),
-    method: 'get',
-    operationId: 'getCommunalProgress',
-    summary: 'Get the progress to each tier of a communal progressive',
-    scope: 'partner',
-    status: 200,
-    response: CommunalProgress,
-    errors: [
-      ERRORS.gameNotRegistered,
-      ERRORS.progressiveNotConfigured,
-      ERRORS.progressiveDisabled,
-      ERRORS.progressiveExhausted,
+export const getCommunalProgress = partner.get('getCommunalProgress', '/games/{id}/communal/progress', {
+  summary: 'Get the progress to each tier of a communal progressive',
+  description:
+    'Returns the progress to each tier, rounded down to a multiple of 10 percent so that nobody can time a spin by it. The progress is null for a tier of fewer than 1,000 spins.',
+  response: CommunalProgress,
+  errors: [
+    ERRORS.gameNotRegistered,
+    ERRORS.progressiveNotConfigured,
+    ERRORS.progressiveDisabled,
+    ERRORS.progressiveExhausted,
+  ],
+  example: {
+    tiers: [
+      { tierLevel: 1, tierName: 'Mini', amountUsd: '5.00', progressPct: 70 },
+      { tierLevel: 2, tierName: 'Grand', amountUsd: '100.00', progressPct: 40 },
     ],
-    failure: ERRORS.internal,
   },
-  {
-    description:
-      'Returns the progress to each tier, rounded down to a multiple of 10 percent so that nobody can time a spin by it. The progress is null for a tier of fewer than 1,000 spins.',
-    response: {
-      tiers: [
-        { tierLevel: 1, tierName: 'Mini', amountUsd: '5.00', progressPct: 70 },
-        { tierLevel: 2, tierName: 'Grand', amountUsd: '100.00', progressPct: 40 },
-      ],
-    },
-  },
-);
+});
 
-export const listCommunalEvents = endpoint(
-  {
-    ...ofPot('/events'),
-    method: 'get',
-    operationId: 'listCommunalEvents',
-    summary: 'List the events of a communal progressive, newest first',
-    scope: 'partner',
-    query: Page,
-    status: 200,
-    response: CommunalEvents,
-    errors: [ERRORS.gameNotRegistered, ERRORS.progressiveNotConfigured],
-    failure: ERRORS.internal,
-  },
-  {
-    description: 'Lists each event with its tier, its total amount and the number of winners, newest first.',
-    response: { events: [EVENT], page: 1, limit: 20, total: 1 },
-  },
-);
+export const listCommunalEvents = partner.get('listCommunalEvents', '/games/{id}/communal/events', {
+  summary: 'List the events of a communal progressive, newest first',
+  description: 'Lists each event with its tier, its total amount and the number of winners, newest first.',
+  query: Page,
+  response: CommunalEvents,
+  errors: [ERRORS.gameNotRegistered, ERRORS.progressiveNotConfigured],
+  example: { events: [EVENT], page: 1, limit: 20, total: 1 },
+});
 
-export const listCommunityBonuses = endpoint(
+export const listCommunityBonuses = partner.get(
+  'listCommunityBonuses',
+  '/players/{playerId}/community-bonuses',
   {
-    method: 'get',
-    path: '/players/{playerId}/community-bonuses',
-    params: { playerId: PATH.playerId },
-    operationId: 'listCommunityBonuses',
-    tag: 'Communal progressive',
     summary: "List a player's shares of communal progressives, newest first",
-    scope: 'partner',
+    description:
+      "Lists a player's shares, newest first. `toldBySpinId` is the spin whose `communityBonus` notified the player of the share.",
     query: Page,
-    status: 200,
     response: CommunityBonuses,
     errors: [ERRORS.playerNotFound],
     failure: ERRORS.playerResolutionFailed,
-  },
-  {
-    description:
-      "Lists a player's shares, newest first. `toldBySpinId` is the spin whose `communityBonus` notified the player of the share.",
-    response: {
+    example: {
       bonuses: [
         {
           eventId: EVENT.eventId,
@@ -277,113 +230,75 @@ export const listCommunityBonuses = endpoint(
   },
 );
 
-export const setCommunal = endpoint(
-  {
-    ...ofPot(''),
-    method: 'put',
-    operationId: 'setCommunal',
-    summary: "Set the rules of a slot game's communal progressive",
-    scope: 'operator',
-    body: CommunalBody,
-    ownCheck: true,
-    status: 200,
-    response: CommunalResponse,
-    errors: [
-      ERRORS.gameNotFound,
-      ERRORS.gameTypeUnsupported,
-      ERRORS.fieldMissing,
-      ERRORS.progressiveSplit,
-      ERRORS.progressiveInterval,
-      ERRORS.progressiveFailed,
+export const setCommunal = operator.put('setCommunal', '/games/{id}/communal', {
+  summary: "Set the rules of a slot game's communal progressive",
+  description:
+    'Replaces all rules of the progressive. The new rules take effect at once. The counter keeps its value unless `resetProgress` is true. The audit log records the change.',
+  body: CommunalBody,
+  ownCheck: true,
+  response: CommunalResponse,
+  errors: [
+    ERRORS.gameNotFound,
+    ERRORS.gameTypeUnsupported,
+    ERRORS.fieldMissing,
+    ERRORS.progressiveSplit,
+    ERRORS.progressiveInterval,
+    ERRORS.progressiveFailed,
+  ],
+  failure: ERRORS.progressiveFailed,
+  bodyExample: RULES,
+  example: IN_FORCE,
+});
+
+export const getCommunalPot = operator.get('getCommunalPot', '/games/{id}/communal', {
+  summary: 'Get the rules, the exact progress and the budget of a communal progressive',
+  description: 'Returns the rules with the exact counter, the remaining budget and the amount paid.',
+  response: OperatorCommunal,
+  errors: [ERRORS.gameNotFound, ERRORS.progressiveNotConfigured, ERRORS.unavailable],
+  example: { ...IN_FORCE, progress: 4711, budgetUsd: '9980.00', paidUsd: '20.00' },
+});
+
+export const fundCommunal = operator.post('fundCommunal', '/games/{id}/communal/funding', {
+  summary: 'Add to the budget of a communal progressive, or withdraw from it',
+  description: `Adds an amount to the promotional budget. Each \`requestId\` takes effect once and never expires. A negative amount withdraws at most the remaining budget; a larger withdrawal is refused with ${ERRORS.progressiveExhausted.code}.`,
+  body: CommunalFundingBody,
+  ownCheck: true,
+  response: CommunalFundingResponse,
+  errors: [
+    ERRORS.gameNotFound,
+    ERRORS.fieldMissing,
+    ERRORS.progressiveNotConfigured,
+    ERRORS.progressiveExhausted,
+    ERRORS.requestIdReused,
+    ERRORS.progressiveFailed,
+  ],
+  failure: ERRORS.progressiveFailed,
+  bodyExample: { amountUsd: '10000.00', reason: 'Spring promotion', requestId: 'funding-2026-11' },
+  example: { fundingId: '1f2e3d4c5b6a79881726354453627180', budgetUsd: '10000.00' },
+});
+
+export const listCommunalPayouts = operator.get('listCommunalPayouts', '/games/{id}/communal/events', {
+  summary: 'List the events of a communal progressive with all shares, newest first',
+  description: 'Lists each event with the share of each player, newest first.',
+  query: Page,
+  response: OperatorCommunalEvents,
+  errors: [ERRORS.gameNotFound, ERRORS.progressiveNotConfigured],
+  example: {
+    events: [
+      {
+        ...EVENT,
+        shares: [
+          { playerId: 'alice', amountUsd: '2.00' },
+          { playerId: 'bob', amountUsd: '1.50' },
+          { playerId: 'carol', amountUsd: '1.50' },
+        ],
+      },
     ],
-    failure: ERRORS.progressiveFailed,
+    page: 1,
+    limit: 20,
+    total: 1,
   },
-  {
-    description:
-      'Replaces all rules of the progressive. The new rules take effect at once. The counter keeps its value unless `resetProgress` is true. The audit log records the change.',
-    request: RULES,
-    response: IN_FORCE,
-  },
-);
-
-export const getCommunalPot = endpoint(
-  {
-    ...ofPot(''),
-    method: 'get',
-    operationId: 'getCommunalPot',
-    summary: 'Get the rules, the exact progress and the budget of a communal progressive',
-    scope: 'operator',
-    status: 200,
-    response: OperatorCommunal,
-    errors: [ERRORS.gameNotFound, ERRORS.progressiveNotConfigured, ERRORS.unavailable],
-    failure: ERRORS.internal,
-  },
-  {
-    description: 'Returns the rules with the exact counter, the remaining budget and the amount paid.',
-    response: { ...IN_FORCE, progress: 4711, budgetUsd: '9980.00', paidUsd: '20.00' },
-  },
-);
-
-export const fundCommunal = endpoint(
-  {
-    ...ofPot('/funding'),
-    method: 'post',
-    operationId: 'fundCommunal',
-    summary: 'Add to the budget of a communal progressive, or withdraw from it',
-    scope: 'operator',
-    body: CommunalFundingBody,
-    ownCheck: true,
-    status: 200,
-    response: CommunalFundingResponse,
-    errors: [
-      ERRORS.gameNotFound,
-      ERRORS.fieldMissing,
-      ERRORS.progressiveNotConfigured,
-      ERRORS.progressiveExhausted,
-      ERRORS.requestIdReused,
-      ERRORS.progressiveFailed,
-    ],
-    failure: ERRORS.progressiveFailed,
-  },
-  {
-    description: `Adds an amount to the promotional budget. Each \`requestId\` takes effect once and never expires. A negative amount withdraws at most the remaining budget; a larger withdrawal is refused with ${ERRORS.progressiveExhausted.code}.`,
-    request: { amountUsd: '10000.00', reason: 'Spring promotion', requestId: 'funding-2026-11' },
-    response: { fundingId: '1f2e3d4c5b6a79881726354453627180', budgetUsd: '10000.00' },
-  },
-);
-
-export const listCommunalPayouts = endpoint(
-  {
-    ...ofPot('/events'),
-    method: 'get',
-    operationId: 'listCommunalPayouts',
-    summary: 'List the events of a communal progressive with all shares, newest first',
-    scope: 'operator',
-    query: Page,
-    status: 200,
-    response: OperatorCommunalEvents,
-    errors: [ERRORS.gameNotFound, ERRORS.progressiveNotConfigured],
-    failure: ERRORS.internal,
-  },
-  {
-    description: 'Lists each event with the share of each player, newest first.',
-    response: {
-      events: [
-        {
-          ...EVENT,
-          shares: [
-            { playerId: 'alice', amountUsd: '2.00' },
-            { playerId: 'bob', amountUsd: '1.50' },
-            { playerId: 'carol', amountUsd: '1.50' },
-          ],
-        },
-      ],
-      page: 1,
-      limit: 20,
-      total: 1,
-    },
-  },
-);
+});
 
 export const ListedProgressive = Type.Object({
   gameConfigId: Type.Integer(),
@@ -399,32 +314,23 @@ export const Progressives = Type.Object({
   progressives: Type.Array(ListedProgressive, { description: 'The newest 200' }),
 });
 
-export const listProgressives = endpoint(
-  {
-    ...operatorRead,
-    path: '/progressives',
-    operationId: 'listProgressives',
-    tag: 'Communal progressive',
-    summary: 'List the games with a communal progressive',
-    response: Progressives,
-    hasSums: true,
-    errors: [],
+export const listProgressives = operator.get('listProgressives', '/progressives', {
+  summary: 'List the games with a communal progressive',
+  description:
+    'Lists the newest 200 games with their values in Postgres. `getCommunalPot` returns the current values of one game.',
+  response: Progressives,
+  hasSums: true,
+  example: {
+    progressives: [
+      {
+        gameConfigId: 3,
+        partnerId: 2,
+        displayName: 'Acme Sevens',
+        isEnabled: true,
+        status: 'ACTIVE',
+        budgetUsd: 940.5,
+        paidUsd: 59.5,
+      },
+    ],
   },
-  {
-    description:
-      'Lists the newest 200 games with their values in Postgres. `getCommunalPot` returns the current values of one game.',
-    response: {
-      progressives: [
-        {
-          gameConfigId: 3,
-          partnerId: 2,
-          displayName: 'Acme Sevens',
-          isEnabled: true,
-          status: 'ACTIVE',
-          budgetUsd: 940.5,
-          paidUsd: 59.5,
-        },
-      ],
-    },
-  },
-);
+});

@@ -4,7 +4,7 @@
  */
 import type { TSchema } from '#typebox';
 import { ERRORS, type ErrorEntry } from '../../domain/errors.js';
-import { PATH } from '../../domain/schema.js';
+import { PATH, PLAYER_IN_QUERY } from '../../domain/schema.js';
 import { EVENTS } from '../../domain/webhookEvents.js';
 import { ENDPOINTS } from '../index.js';
 import { API_VERSION, BASES, BODY_LIMIT, type Scope, TAGS } from './apis.js';
@@ -142,12 +142,11 @@ class DocumentBuilder {
 
   operation(endpoint: Endpoint): object {
     const { body } = endpoint;
-    const { request, description } = endpoint.shown;
     return {
       operationId: endpoint.operationId,
       tags: [endpoint.tag],
       summary: endpoint.summary,
-      description,
+      description: endpoint.description,
       parameters: this.#parameters(endpoint),
       ...(body === undefined
         ? {}
@@ -155,7 +154,7 @@ class DocumentBuilder {
             requestBody: {
               required: endpoint.isBodyOptional !== true,
               description: `Body of at most ${endpoint.bodyLimit ?? BODY_LIMIT} bytes`,
-              content: json(this.#schemas.of(body), exampleOf(request)),
+              content: json(this.#schemas.of(body), exampleOf(endpoint.bodyExample)),
             },
           }),
       responses: {
@@ -218,14 +217,14 @@ class DocumentBuilder {
   }
 
   #parameters(endpoint: Endpoint): object[] {
-    const inPath = [...endpoint.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => {
-      const schema = endpoint.params?.[name!];
-      if (schema === undefined) throw new Error(`${endpoint.operationId} has no schema for {${name}}`);
+    const inPath = [...endpoint.path.matchAll(/[^/]+\/\{(\w+)\}/g)].map(([part, name]) => {
+      const schema = PATH[part];
+      if (schema === undefined) throw new Error(`${endpoint.operationId} has no schema for ${part}`);
       return { name, in: 'path', required: true, ...this.#described(schema) };
     });
     const properties = {
       ...(endpoint.query as (TSchema & { properties: Record<string, TSchema> }) | undefined)?.properties,
-      ...(endpoint.params?.playerId === undefined ? {} : { playerId: PATH.playerInQuery }),
+      ...(endpoint.path.includes('{playerId}') ? { playerId: PLAYER_IN_QUERY } : {}),
     };
     const inQuery = Object.entries(properties).map(([name, schema]) => ({
       name,
@@ -242,8 +241,8 @@ class DocumentBuilder {
   }
 
   #success(endpoint: Endpoint): object {
-    const { response, status, shown } = endpoint;
-    const csvContent = { schema: { type: 'string' }, ...exampleOf(shown.csv) };
+    const { response, status } = endpoint;
+    const csvContent = { schema: { type: 'string' }, ...exampleOf(endpoint.csvExample) };
     return {
       description: endpoint.summary,
       headers: headersOf(endpoint, status),
@@ -251,7 +250,7 @@ class DocumentBuilder {
         ? {}
         : {
             content: {
-              ...json(this.#schemas.of(response), exampleOf(shown.response, shown.responses)),
+              ...json(this.#schemas.of(response), exampleOf(endpoint.example, endpoint.examples)),
               ...(endpoint.hasCsv !== true ? {} : { [CSV_TYPE.split(';')[0]!]: csvContent }),
             },
           }),
@@ -259,10 +258,10 @@ class DocumentBuilder {
   }
 
   #pending(endpoint: Endpoint): Record<number, object> {
-    const { response, mayBePending, shown } = endpoint;
+    const { response, mayBePending } = endpoint;
     if (mayBePending === undefined) return {};
     const headers = headersOf(endpoint, 202);
-    const content = json(this.#schemas.of(response!), exampleOf(shown.pending));
+    const content = json(this.#schemas.of(response!), exampleOf(endpoint.pendingExample));
     return { 202: { description: mayBePending, headers, content } };
   }
 

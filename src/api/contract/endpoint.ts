@@ -9,19 +9,16 @@ import { ERRORS, type ErrorEntry } from '../../domain/errors.js';
 import type { Role } from '../../domain/operator.js';
 import type { Scope, TAGS } from './apis.js';
 
-interface Operation {
+export interface Endpoint {
   readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete';
   /** Path below the base path of the API, with `{name}` for a variable part. */
   readonly path: string;
-  /**
-   * Schema of each variable part of the path. Only the OpenAPI document uses these schemas, because handlers
-   * answer 404 to an unknown id.
-   */
-  readonly params?: Readonly<Record<string, TSchema>>;
   readonly operationId: string;
   readonly tag: keyof typeof TAGS;
-  readonly summary: string;
   readonly scope: Scope;
+  readonly summary: string;
+  /** Details beyond the summary, in Markdown. */
+  readonly description: string;
   /** True if the path exists for sandbox accounts only. */
   readonly sandboxOnly?: true;
   /** Rate limit window of the partner that the request counts against. Default: `api`. */
@@ -32,57 +29,76 @@ interface Operation {
   readonly replays?: true;
   /** Maximum size of the body in bytes. Default: BODY_LIMIT. */
   readonly bodyLimit?: number;
+  readonly query?: TSchema;
   readonly body?: TSchema;
   /** True if a request may omit the body, which is then treated as an empty object. */
   readonly isBodyOptional?: true;
   /** True if the handler validates the body itself. The schema is used for the OpenAPI document only. */
   readonly ownCheck?: true;
-  readonly query?: TSchema;
+  /** Default: 200, or 204 without a `response`. */
   readonly status: number;
   /**
    * What the status 202 of this operation means: the change is on record and will come into force. Absent if
    * a success is always in force.
    */
   readonly mayBePending?: string;
-  /** Schema of the response body. Absent: the response has no body (204). */
+  /** Schema of the response body. Absent: the response has no body. */
   readonly response?: TSchema;
   /** True if the response has sums that may exceed the precision of a double (ExactNumber). */
   readonly hasSums?: true;
   /** True if the response is also available as CSV for clients that prefer CSV to JSON. */
   readonly hasCsv?: true;
-  /** Errors of this operation in addition to the errors that every operation of its scope has. */
+  /** Errors of this operation in addition to those of every operation of its scope. Default: none. */
   readonly errors: readonly ErrorEntry[];
-  /** Error that is returned when the handler fails because of a defect of the service. */
+  /** The error if the handler fails because of a defect of the service. Default: ERRORS.internal. */
   readonly failure: ErrorEntry;
+  /** Example of the request's body. A test validates all examples against their schemas. */
+  readonly bodyExample?: unknown;
+  /** Example of the body of the success response. */
+  readonly example?: unknown;
+  /** Several examples of the success response by name, instead of `example`. */
+  readonly examples?: Readonly<Record<string, unknown>>;
+  /** Example of the body of the response 202, if the operation has one. */
+  readonly pendingExample?: unknown;
+  /** Example of the success response as CSV. */
+  readonly csvExample?: string;
+}
+
+type Named = Pick<Endpoint, 'method' | 'operationId' | 'tag' | 'scope'>;
+type Defaulted = Pick<Endpoint, 'status' | 'errors' | 'failure'>;
+type Described = Omit<Endpoint, keyof Named | keyof Defaulted | 'path'> & Partial<Defaulted>;
+
+/**
+ * An endpoint with the exact types of its path and schemas, so that the handler's request has the types of
+ * its parameters, query and body.
+ */
+type Typed<Path extends string, Of> = Omit<Of, keyof Named | keyof Defaulted | 'path'> &
+  Named &
+  Defaulted & { readonly path: Path };
+
+function ofScope(tag: Endpoint['tag'], scope: Scope) {
+  const by =
+    (method: Endpoint['method']) =>
+    <const Path extends string, const Of extends Described>(operationId: string, path: Path, of: Of) =>
+      ({
+        status: of.response === undefined ? 204 : 200,
+        errors: [],
+        failure: ERRORS.internal,
+        ...of,
+        ...{ method, path, operationId, tag, scope },
+      }) as Typed<Path, Of>;
+  return { get: by('get'), post: by('post'), put: by('put'), patch: by('patch'), delete: by('delete') };
 }
 
 /**
- * Texts and examples that the OpenAPI documents contain in addition to the schemas. A test validates the
- * examples against the schemas.
+ * Returns the functions that describe endpoints under a tag, by API and method. An endpoint like another one
+ * spreads it: `operator.get('getAnySpin', '/spins/{spinId}', { ...getSpin, errors: [] })`.
  */
-interface Shown {
-  /** Details beyond the summary, in Markdown. */
-  readonly description: string;
-  /** Example of a request body. */
-  readonly request?: unknown;
-  /** Example of the body of the success response. */
-  readonly response?: unknown;
-  /** Several examples of the success response by name, instead of `response`. */
-  readonly responses?: Readonly<Record<string, unknown>>;
-  /** Example of the body of the response 202, if the operation has one. */
-  readonly pending?: unknown;
-  /** Example of the success response as CSV. */
-  readonly csv?: string;
-}
-
-export interface Endpoint extends Operation {
-  readonly shown: Shown;
-}
-
-export const endpoint = <const Of extends Operation, const By extends Shown>(
-  operation: Of,
-  shown: By,
-): Of & { readonly shown: By } => ({ ...operation, shown });
+export const endpointsOf = (tag: Endpoint['tag']) => ({
+  partner: ofScope(tag, 'partner'),
+  play: ofScope(tag, 'play'),
+  operator: ofScope(tag, 'operator'),
+});
 
 /**
  * Returns whether the body of an endpoint has a requestId, so that clients may repeat the request. All such
@@ -90,11 +106,3 @@ export const endpoint = <const Of extends Operation, const By extends Shown>(
  */
 export const takesRequestId = (body: TSchema | undefined): boolean =>
   'requestId' in ((body as { properties?: object } | undefined)?.properties ?? {});
-
-/** Default properties of an operation with which operators read data. */
-export const operatorRead = {
-  method: 'get',
-  scope: 'operator',
-  status: 200,
-  failure: ERRORS.internal,
-} as const;

@@ -2,7 +2,9 @@
 import { type Static, Type } from '#typebox';
 import { ERRORS } from '../../domain/errors.js';
 import { choice, nullable, REASON_PATTERN, timestamp } from '../../domain/schema.js';
-import { endpoint } from '../contract/endpoint.js';
+import { endpointsOf } from '../contract/endpoint.js';
+
+const { operator } = endpointsOf('Service');
 
 export const DealingState = choice(['ON', 'OFF'], '`OFF`: no spins, tickets or rounds are dealt');
 
@@ -34,39 +36,18 @@ const OFF = {
   changedAt: '2026-11-22T04:20:00.950Z',
 };
 
-export const getDealing = endpoint(
-  {
-    method: 'get',
-    path: '/dealing',
-    operationId: 'getDealing',
-    tag: 'Service',
-    summary: 'Get the state of the dealing switch for all games',
-    scope: 'operator',
-    status: 200,
-    response: DealingResponse,
-    errors: [],
-    failure: ERRORS.internal,
-  },
-  { description: 'Returns the switch for all games and the operator who changed it last.', response: OFF },
-);
+export const getDealing = operator.get('getDealing', '/dealing', {
+  summary: 'Get the state of the dealing switch for all games',
+  description: 'Returns the switch for all games and the operator who changed it last.',
+  response: DealingResponse,
+  example: OFF,
+});
 
-export const setDealing = endpoint(
-  {
-    method: 'put',
-    path: '/dealing',
-    operationId: 'setDealing',
-    tag: 'Service',
-    summary: 'Stop or resume all games',
-    scope: 'operator',
-    body: DealingBody,
-    status: 200,
-    response: DealingResponse,
-    errors: [],
-    failure: ERRORS.internal,
-  },
-  {
-    description: `If the switch is \`OFF\`, every front end refuses spins, tickets and deals of every partner with ${ERRORS.dealingOff.code} within a second, also after restarts. A repeated \`requestId\` still gets its original response, and open rounds can be finished. Each game that stops or resumes creates the event \`game.status_changed\`.`,
-    request: { state: 'OFF', reason: 'A payout is being looked into' },
-    response: OFF,
-  },
-);
+export const setDealing = operator.put('setDealing', '/dealing', {
+  summary: 'Stop or resume all games',
+  description: `If the switch is \`OFF\`, every front end refuses spins, tickets and deals of every partner with ${ERRORS.dealingOff.code} within a second, also after restarts. A repeated \`requestId\` still gets its original response, and open rounds can be finished. Each game that stops or resumes creates the event \`game.status_changed\`.`,
+  body: DealingBody,
+  response: DealingResponse,
+  bodyExample: { state: 'OFF', reason: 'A payout is being looked into' },
+  example: OFF,
+});

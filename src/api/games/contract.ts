@@ -12,17 +12,19 @@ import {
   id,
   nullable,
   opaque,
-  PATH,
   Page,
   pageMembers,
   partnerFilter,
   usd,
   VoidBody,
 } from '../../domain/schema.js';
-import { endpoint, operatorRead } from '../contract/endpoint.js';
+import { endpointsOf } from '../contract/endpoint.js';
 import { TRAFFIC } from '../contract/examples.js';
 import { SHEET_BODY } from '../contract/sheetExample.js';
 import { GameDay } from '../traffic/contract.js';
+
+const { partner, operator } = endpointsOf('Games');
+const sheets = endpointsOf('PAR sheets');
 
 export const GameBody = Type.Object({
   parSheetId: id('Id of an active PAR sheet'),
@@ -258,224 +260,123 @@ const OPERATOR_GAME = {
   totals: { spins: 1, wageredUsd: 0.25, paidOutUsd: 0.5, actualRtp: 2 },
 };
 
-export const registerGame = endpoint(
-  {
-    method: 'post',
-    path: '/games',
-    operationId: 'registerGame',
-    tag: 'Games',
-    summary: 'Register a slot game on an active PAR sheet',
-    scope: 'partner',
-    body: GameBody,
-    ownCheck: true,
-    status: 201,
-    response: GameResponse,
-    errors: [
-      ERRORS.fieldMissing,
-      ERRORS.gameTypeUnsupported,
-      ERRORS.parSheetNotFound,
-      ERRORS.parSheetNotActive,
-      ERRORS.wagerMismatch,
-      ERRORS.configNameTaken,
-      ERRORS.capReached,
-    ],
-    failure: ERRORS.gameRegistrationFailed,
-  },
-  {
-    description: `Creates a game from a PAR sheet. Its wager is the denomination of the sheet. Several games can share a sheet, and each has its own queue of outcomes. The first outcomes are ready within moments. Until then spins are refused with ${ERRORS.noBlockServable.code}.`,
-    request: { parSheetId: 2, displayName: 'Classic Three', configName: 'CLASSIC_THREE' },
-    response: SLOT_GAME,
-  },
-);
+export const registerGame = partner.post('registerGame', '/games', {
+  summary: 'Register a slot game on an active PAR sheet',
+  description: `Creates a game from a PAR sheet. Its wager is the denomination of the sheet. Several games can share a sheet, and each has its own queue of outcomes. The first outcomes are ready within moments. Until then spins are refused with ${ERRORS.noBlockServable.code}.`,
+  body: GameBody,
+  ownCheck: true,
+  status: 201,
+  response: GameResponse,
+  errors: [
+    ERRORS.fieldMissing,
+    ERRORS.gameTypeUnsupported,
+    ERRORS.parSheetNotFound,
+    ERRORS.parSheetNotActive,
+    ERRORS.wagerMismatch,
+    ERRORS.configNameTaken,
+    ERRORS.capReached,
+  ],
+  failure: ERRORS.gameRegistrationFailed,
+  bodyExample: { parSheetId: 2, displayName: 'Classic Three', configName: 'CLASSIC_THREE' },
+  example: SLOT_GAME,
+});
 
-export const listGames = endpoint(
-  {
-    method: 'get',
-    path: '/games',
-    operationId: 'listGames',
-    tag: 'Games',
-    summary: "List the partner's games",
-    scope: 'partner',
-    status: 200,
-    response: GameList,
-    errors: [],
-    failure: ERRORS.internal,
+export const listGames = partner.get('listGames', '/games', {
+  summary: "List the partner's games",
+  description: 'Lists all games of the account, including raffles, whatever their status.',
+  response: GameList,
+  example: {
+    games: [{ ...SLOT_GAME, certifiedRtp: 0.925, hitFrequency: 0.2, topPrizeUsd: 250 }, RAFFLE_GAME],
   },
-  {
-    description: 'Lists all games of the account, including raffles, whatever their status.',
-    response: {
-      games: [{ ...SLOT_GAME, certifiedRtp: 0.925, hitFrequency: 0.2, topPrizeUsd: 250 }, RAFFLE_GAME],
+});
+
+export const getGame = operator.get('getGame', '/games/{id}', {
+  summary: 'Get a game with its queue and its totals',
+  description:
+    'Returns the number of ready outcomes, and the totals of the game in the ledger: spins, wagers, payouts and return to player. `statusChange` is the newest suspension, resumption or void by an operator, null if there is none or the service suspended the game. `refunds` are those of a voided raffle, which are not part of `totals`; null for other games.',
+  response: GameDetail,
+  hasSums: true,
+  errors: [ERRORS.gameNotFound],
+  example: {
+    ...OPERATOR_GAME,
+    statusChange: {
+      auditId: 41,
+      at: '2026-11-22T05:10:44.120Z',
+      actor: 'operator',
+      status: 'ACTIVE',
+      reason: 'the display is repaired',
     },
+    refunds: null,
   },
-);
+});
 
-export const getGame = endpoint(
-  {
-    method: 'get',
-    path: '/games/{id}',
-    params: { id: PATH.gameId },
-    operationId: 'getGame',
-    tag: 'Games',
-    summary: 'Get a game with its queue and its totals',
-    scope: 'operator',
-    status: 200,
-    response: GameDetail,
-    hasSums: true,
-    errors: [ERRORS.gameNotFound],
-    failure: ERRORS.internal,
-  },
-  {
-    description:
-      'Returns the number of ready outcomes, and the totals of the game in the ledger: spins, wagers, payouts and return to player. `statusChange` is the newest suspension, resumption or void by an operator, null if there is none or the service suspended the game. `refunds` are those of a voided raffle, which are not part of `totals`; null for other games.',
-    response: {
-      ...OPERATOR_GAME,
-      statusChange: {
-        auditId: 41,
-        at: '2026-11-22T05:10:44.120Z',
-        actor: 'operator',
-        status: 'ACTIVE',
-        reason: 'the display is repaired',
-      },
-      refunds: null,
-    },
-  },
-);
+export const updateGame = operator.patch('updateGame', '/games/{id}', {
+  summary: 'Suspend or reactivate a game',
+  description: `A suspended game refuses spins with ${ERRORS.gameNotActive.code}. A repeated \`requestId\` still gets its original response. The change takes effect on every front end within a second. \`queue\` is null if Redis did not answer.`,
+  body: GamePatch,
+  response: ChangedGame,
+  hasSums: true,
+  errors: [ERRORS.gameNotFound, ERRORS.raffleClosed],
+  bodyExample: { status: 'SUSPENDED' },
+  example: { ...OPERATOR_GAME, status: 'SUSPENDED' },
+});
 
-export const updateGame = endpoint(
-  {
-    method: 'patch',
-    path: '/games/{id}',
-    params: { id: PATH.gameId },
-    operationId: 'updateGame',
-    tag: 'Games',
-    summary: 'Suspend or reactivate a game',
-    scope: 'operator',
-    body: GamePatch,
-    status: 200,
-    response: ChangedGame,
-    hasSums: true,
-    errors: [ERRORS.gameNotFound, ERRORS.raffleClosed],
-    failure: ERRORS.internal,
-  },
-  {
-    description: `A suspended game refuses spins with ${ERRORS.gameNotActive.code}. A repeated \`requestId\` still gets its original response. The change takes effect on every front end within a second. \`queue\` is null if Redis did not answer.`,
-    request: { status: 'SUSPENDED' },
-    response: { ...OPERATOR_GAME, status: 'SUSPENDED' },
-  },
-);
+export const rotateGame = operator.post('rotateGame', '/games/{id}/rotate', {
+  summary: 'Void the sealed, undealt outcomes of a slot game',
+  description: `Use this if somebody may have seen outcomes before they were dealt. The call permanently voids all outcomes that are sealed but not dealt at that time, and the audit log keeps the reason. Dealt outcomes are not affected. The game continues with new outcomes: until the next block is sealed, usually within a second, spins may be refused with ${ERRORS.queueExhausted.code}. After the status 202 repeat the call until it returns 200. Each call voids the outcomes that are sealed by then. ${ERRORS.unavailable.code} means that nothing was recorded. The public log records the void before the game's next block.`,
+  body: VoidBody,
+  mayBePending:
+    "The rotation is on record and not confirmed. It is carried out before the game's next block is sealed. Until then outcomes from `voidedFrom` on may still be dealt.",
+  response: GameRotated,
+  errors: [ERRORS.gameNotFound, ERRORS.gameTypeUnsupported, ERRORS.unavailable],
+  bodyExample: { reason: 'A dump of the database was left on a shared disk' },
+  example: { gameConfigId: 3, number: 4, voidedFrom: 2051, voidedTo: 8192, isInForce: true },
+  pendingExample: { gameConfigId: 3, number: null, voidedFrom: 2051, voidedTo: 8192, isInForce: false },
+});
 
-export const rotateGame = endpoint(
-  {
-    method: 'post',
-    path: '/games/{id}/rotate',
-    params: { id: PATH.gameId },
-    operationId: 'rotateGame',
-    tag: 'Games',
-    summary: 'Void the sealed, undealt outcomes of a slot game',
-    scope: 'operator',
-    body: VoidBody,
-    status: 200,
-    mayBePending:
-      "The rotation is on record and not confirmed. It is carried out before the game's next block is sealed. Until then outcomes from `voidedFrom` on may still be dealt.",
-    response: GameRotated,
-    errors: [ERRORS.gameNotFound, ERRORS.gameTypeUnsupported, ERRORS.unavailable],
-    failure: ERRORS.internal,
-  },
-  {
-    description: `Use this if somebody may have seen outcomes before they were dealt. The call permanently voids all outcomes that are sealed but not dealt at that time, and the audit log keeps the reason. Dealt outcomes are not affected. The game continues with new outcomes: until the next block is sealed, usually within a second, spins may be refused with ${ERRORS.queueExhausted.code}. After the status 202 repeat the call until it returns 200. Each call voids the outcomes that are sealed by then. ${ERRORS.unavailable.code} means that nothing was recorded. The public log records the void before the game's next block.`,
-    request: { reason: 'A dump of the database was left on a shared disk' },
-    response: { gameConfigId: 3, number: 4, voidedFrom: 2051, voidedTo: 8192, isInForce: true },
-    pending: { gameConfigId: 3, number: null, voidedFrom: 2051, voidedTo: 8192, isInForce: false },
-  },
-);
+export const makeBlocks = operator.post('makeBlocks', '/games/{id}/blocks', {
+  summary: 'Make blocks of outcomes before they are needed',
+  description:
+    'The service makes blocks on demand automatically. Use this operation before an event that will bring many spins.',
+  body: BlocksBody,
+  status: 202,
+  response: BlocksAccepted,
+  errors: [ERRORS.gameNotFound],
+  bodyExample: { count: 2 },
+  example: { gameConfigId: 3, requested: 2 },
+});
 
-export const makeBlocks = endpoint(
-  {
-    method: 'post',
-    path: '/games/{id}/blocks',
-    params: { id: PATH.gameId },
-    operationId: 'makeBlocks',
-    tag: 'Games',
-    summary: 'Make blocks of outcomes before they are needed',
-    scope: 'operator',
-    body: BlocksBody,
-    status: 202,
-    response: BlocksAccepted,
-    errors: [ERRORS.gameNotFound],
-    failure: ERRORS.internal,
-  },
-  {
-    description:
-      'The service makes blocks on demand automatically. Use this operation before an event that will bring many spins.',
-    request: { count: 2 },
-    response: { gameConfigId: 3, requested: 2 },
-  },
-);
+export const uploadParSheet = sheets.partner.post('uploadParSheet', '/par-sheets', {
+  summary: 'Upload a PAR sheet',
+  description: `Checks and stores the mathematics of a slot game. The probabilities must sum to 1, the tiers must agree with their combinations, and the computed return to player must equal the certified one. ${ERRORS.invalidParSheet.code} lists every fault in \`details\`.`,
+  bodyLimit: 10_240,
+  body: ParSheetBody,
+  ownCheck: true,
+  status: 201,
+  response: ParSheetResponse,
+  errors: [ERRORS.invalidParSheet, ERRORS.capReached],
+  failure: ERRORS.parUploadFailed,
+  bodyExample: SHEET_BODY,
+  example: SHEET,
+});
 
-export const uploadParSheet = endpoint(
-  {
-    method: 'post',
-    path: '/par-sheets',
-    operationId: 'uploadParSheet',
-    tag: 'PAR sheets',
-    summary: 'Upload a PAR sheet',
-    scope: 'partner',
-    bodyLimit: 10_240,
-    body: ParSheetBody,
-    ownCheck: true,
-    status: 201,
-    response: ParSheetResponse,
-    errors: [ERRORS.invalidParSheet, ERRORS.capReached],
-    failure: ERRORS.parUploadFailed,
-  },
-  {
-    description: `Checks and stores the mathematics of a slot game. The probabilities must sum to 1, the tiers must agree with their combinations, and the computed return to player must equal the certified one. ${ERRORS.invalidParSheet.code} lists every fault in \`details\`.`,
-    request: SHEET_BODY,
-    response: SHEET,
-  },
-);
+export const listParSheets = sheets.partner.get('listParSheets', '/par-sheets', {
+  summary: 'List the active PAR sheets',
+  description: 'Lists the PAR sheets on which games can be registered. Retired sheets are not listed.',
+  response: ParSheetList,
+  example: { parSheets: [SHEET] },
+});
 
-export const listParSheets = endpoint(
-  {
-    method: 'get',
-    path: '/par-sheets',
-    operationId: 'listParSheets',
-    tag: 'PAR sheets',
-    summary: 'List the active PAR sheets',
-    scope: 'partner',
-    status: 200,
-    response: ParSheetList,
-    errors: [],
-    failure: ERRORS.internal,
-  },
-  {
-    description: 'Lists the PAR sheets on which games can be registered. Retired sheets are not listed.',
-    response: { parSheets: [SHEET] },
-  },
-);
-
-export const updateParSheet = endpoint(
-  {
-    method: 'patch',
-    path: '/par-sheets/{id}',
-    params: { id: PATH.parSheetId },
-    operationId: 'updateParSheet',
-    tag: 'PAR sheets',
-    summary: 'Retire a PAR sheet',
-    scope: 'operator',
-    body: ParSheetPatch,
-    status: 200,
-    response: OperatorParSheet,
-    errors: [ERRORS.parSheetNotFound],
-    failure: ERRORS.internal,
-  },
-  {
-    description:
-      'No more games can be registered on a retired sheet. Existing games that use the sheet continue.',
-    request: { status: 'RETIRED' },
-    response: { ...SHEET, partnerId: 2, status: 'RETIRED' },
-  },
-);
+export const updateParSheet = sheets.operator.patch('updateParSheet', '/par-sheets/{id}', {
+  summary: 'Retire a PAR sheet',
+  description:
+    'No more games can be registered on a retired sheet. Existing games that use the sheet continue.',
+  body: ParSheetPatch,
+  response: OperatorParSheet,
+  errors: [ERRORS.parSheetNotFound],
+  bodyExample: { status: 'RETIRED' },
+  example: { ...SHEET, partnerId: 2, status: 'RETIRED' },
+});
 
 export const GamesQuery = Type.Object({ ...Page.properties, ...partnerFilter });
 export const OperatorGameList = Type.Object({ games: Type.Array(OperatorGame), ...pageMembers });
@@ -491,49 +392,25 @@ export const GameDaysQuery = Type.Object({
 
 export const GameDays = Type.Object({ days: Type.Array(GameDay) });
 
-export const listAllGames = endpoint(
-  {
-    method: 'get',
-    path: '/games',
-    operationId: 'listAllGames',
-    tag: 'Games',
-    summary: 'List games with their queues and totals, newest first',
-    scope: 'operator',
-    query: GamesQuery,
-    status: 200,
-    response: OperatorGameList,
-    hasSums: true,
-    errors: [],
-    failure: ERRORS.internal,
-  },
-  {
-    description:
-      'Lists the games of all partners, or of one partner with `partnerId`. `total` counts all of these games.',
-    response: { games: [OPERATOR_GAME], page: 1, limit: 20, total: 1 },
-  },
-);
+export const listAllGames = operator.get('listAllGames', '/games', {
+  summary: 'List games with their queues and totals, newest first',
+  description:
+    'Lists the games of all partners, or of one partner with `partnerId`. `total` counts all of these games.',
+  query: GamesQuery,
+  response: OperatorGameList,
+  hasSums: true,
+  example: { games: [OPERATOR_GAME], page: 1, limit: 20, total: 1 },
+});
 
-export const listGameDays = endpoint(
-  {
-    method: 'get',
-    path: '/games/{id}/days',
-    params: { id: PATH.gameId },
-    operationId: 'listGameDays',
-    tag: 'Games',
-    summary: "List a game's wagers and payouts by UTC day, newest first",
-    scope: 'operator',
-    query: GameDaysQuery,
-    status: 200,
-    response: GameDays,
-    hasSums: true,
-    errors: [ERRORS.gameNotFound],
-    failure: ERRORS.internal,
-  },
-  {
-    description: 'Days without a spin are omitted. The sums of all days equal the totals of the game.',
-    response: { days: [{ day: '2026-11-22', ...TRAFFIC }] },
-  },
-);
+export const listGameDays = operator.get('listGameDays', '/games/{id}/days', {
+  summary: "List a game's wagers and payouts by UTC day, newest first",
+  description: 'Days without a spin are omitted. The sums of all days equal the totals of the game.',
+  query: GameDaysQuery,
+  response: GameDays,
+  hasSums: true,
+  errors: [ERRORS.gameNotFound],
+  example: { days: [{ day: '2026-11-22', ...TRAFFIC }] },
+});
 
 export const ParSheetsQuery = Type.Object({ ...Page.properties, ...partnerFilter });
 export const OperatorParSheets = Type.Object({ parSheets: Type.Array(OperatorParSheet), ...pageMembers });
@@ -555,36 +432,18 @@ const LISTED_SHEET = {
   combinationCount: 2,
 };
 
-export const listAllParSheets = endpoint(
-  {
-    ...operatorRead,
-    path: '/par-sheets',
-    operationId: 'listAllParSheets',
-    tag: 'PAR sheets',
-    summary: 'List the PAR sheets of all partners or of one partner, newest first',
-    query: ParSheetsQuery,
-    response: OperatorParSheets,
-    errors: [],
-  },
-  {
-    description: 'The list includes retired sheets.',
-    response: { parSheets: [LISTED_SHEET], page: 1, limit: 20, total: 1 },
-  },
-);
+export const listAllParSheets = sheets.operator.get('listAllParSheets', '/par-sheets', {
+  summary: 'List the PAR sheets of all partners or of one partner, newest first',
+  description: 'The list includes retired sheets.',
+  query: ParSheetsQuery,
+  response: OperatorParSheets,
+  example: { parSheets: [LISTED_SHEET], page: 1, limit: 20, total: 1 },
+});
 
-export const getAnyParSheet = endpoint(
-  {
-    ...operatorRead,
-    path: '/par-sheets/{id}',
-    params: { id: PATH.parSheetId },
-    operationId: 'getAnyParSheet',
-    tag: 'PAR sheets',
-    summary: 'Get a PAR sheet as it was uploaded',
-    response: OperatorParSheetDetail,
-    errors: [ERRORS.parSheetNotFound],
-  },
-  {
-    description: 'Returns the sheet with all tiers and combinations.',
-    response: { ...LISTED_SHEET, sheet: SHEET_BODY },
-  },
-);
+export const getAnyParSheet = sheets.operator.get('getAnyParSheet', '/par-sheets/{id}', {
+  summary: 'Get a PAR sheet as it was uploaded',
+  description: 'Returns the sheet with all tiers and combinations.',
+  response: OperatorParSheetDetail,
+  errors: [ERRORS.parSheetNotFound],
+  example: { ...LISTED_SHEET, sheet: SHEET_BODY },
+});

@@ -3,9 +3,10 @@
  * Postgres.
  */
 import { Type } from '#typebox';
-import { ERRORS } from '../../domain/errors.js';
 import { LedgerDay } from '../../domain/ledgerDay.js';
-import { endpoint } from '../contract/endpoint.js';
+import { endpointsOf } from '../contract/endpoint.js';
+
+const { operator } = endpointsOf('Ledger');
 
 export const LedgerDayList = Type.Object({
   days: Type.Array(LedgerDay),
@@ -14,38 +15,26 @@ export const LedgerDayList = Type.Object({
   }),
 });
 
-export const listLedgerDays = endpoint(
-  {
-    method: 'get',
-    path: '/ledger/days',
-    operationId: 'listLedgerDays',
-    tag: 'Ledger',
-    summary: 'List the days of the ledger with their size and archive state',
-    scope: 'operator',
-    status: 200,
-    response: LedgerDayList,
-    errors: [],
-    failure: ERRORS.internal,
+export const listLedgerDays = operator.get('listLedgerDays', '/ledger/days', {
+  summary: 'List the days of the ledger with their size and archive state',
+  description:
+    'Lists the days up to today, oldest first. `spindle ledger` archives, verifies and drops days; the service never drops a day automatically. A day is BOOKED once no more entries can be added to it.',
+  response: LedgerDayList,
+  example: {
+    days: [
+      {
+        day: '2025-10-01',
+        state: 'ARCHIVED',
+        entries: 86400000,
+        isEstimate: false,
+        bytes: 12884901888,
+        archiveBytes: 2952790016,
+        archivedAt: '2025-11-05T03:10:00.000Z',
+        droppedAt: null,
+        manifestHash: '5e884898da28047151d0e56f8dc6292773603d0d6aabbdd62a11ef721d1542d8',
+        isDroppable: true,
+      },
+    ],
+    keepDays: 400,
   },
-  {
-    description:
-      'Lists the days up to today, oldest first. `spindle ledger` archives, verifies and drops days; the service never drops a day automatically. A day is BOOKED once no more entries can be added to it.',
-    response: {
-      days: [
-        {
-          day: '2025-10-01',
-          state: 'ARCHIVED',
-          entries: 86400000,
-          isEstimate: false,
-          bytes: 12884901888,
-          archiveBytes: 2952790016,
-          archivedAt: '2025-11-05T03:10:00.000Z',
-          droppedAt: null,
-          manifestHash: '5e884898da28047151d0e56f8dc6292773603d0d6aabbdd62a11ef721d1542d8',
-          isDroppable: true,
-        },
-      ],
-      keepDays: 400,
-    },
-  },
-);
+});

@@ -2,9 +2,11 @@
 import { type Static, Type } from '#typebox';
 import { ERRORS } from '../../domain/errors.js';
 import { Operator, OperatorRole } from '../../domain/operator.js';
-import { AUDIT_REASON, nullable, OPERATOR_NAME_PATTERN, PATH, timestamp } from '../../domain/schema.js';
-import { endpoint } from '../contract/endpoint.js';
+import { AUDIT_REASON, nullable, OPERATOR_NAME_PATTERN, timestamp } from '../../domain/schema.js';
+import { endpointsOf } from '../contract/endpoint.js';
 import { ReasonQuery } from '../partners/contract.js';
+
+const { operator } = endpointsOf('Operators');
 
 const EXPIRES_AT = nullable(
   Type.String({
@@ -71,146 +73,73 @@ const SESSION = {
   expiresAt: '2026-11-22T15:30:12.408Z',
 };
 
-const ofSession = {
-  path: '/session',
-  tag: 'Operators',
-  scope: 'operator',
+export const createOperator = operator.post('createOperator', '/operators', {
+  summary: 'Create an operator and issue a key',
+  description: `An admin can issue a separate key to each person or program, so that the audit log names who made each change. Requests beyond the role are refused with ${ERRORS.notPermitted.code}. The key is shown only in this response, because the service stores only its SHA-256 and \`prefix\`.`,
+  role: 'admin',
+  body: OperatorBody,
+  status: 201,
+  response: IssuedOperator,
+  errors: [ERRORS.capReached],
+  failure: ERRORS.keyIssueFailed,
+  bodyExample: { name: 'jane.doe', role: 'operator', expiresAt: '2027-12-31T00:00:00Z' },
+  example: { ...OPERATOR, apiKey: API_KEY },
+});
+
+export const listOperators = operator.get('listOperators', '/operators', {
+  summary: 'List the operators, without their keys',
+  description:
+    'Lists all operators, including revoked ones. The first operator is not listed, because its key is set in the environment.',
+  response: OperatorList,
+  example: { operators: [OPERATOR] },
+});
+
+export const rotateOperatorKey = operator.post('rotateOperatorKey', '/operators/{name}/rotate', {
+  summary: "Replace an operator's key",
+  description:
+    'Returns the new key, which is shown only once. Every front end refuses the previous key within a second, and its sessions end. Name and role do not change.',
+  role: 'admin',
+  body: OperatorKeyBody,
+  response: IssuedOperator,
+  errors: [ERRORS.keyNotFound],
+  failure: ERRORS.keyIssueFailed,
+  bodyExample: { expiresAt: '2028-12-31T00:00:00Z' },
+  example: {
+    ...OPERATOR,
+    issuedAt: '2026-11-22T07:31:40.011Z',
+    expiresAt: '2028-12-31T00:00:00.000Z',
+    apiKey: API_KEY,
+  },
+});
+
+export const revokeOperator = operator.delete('revokeOperator', '/operators/{name}', {
+  summary: "Revoke an operator's key and end its sessions",
+  description: `Every front end refuses the key permanently with ${ERRORS.revokedApiKey.code} within a second, and its sessions end.`,
+  role: 'admin',
+  query: ReasonQuery,
+  errors: [ERRORS.keyNotFound],
+});
+
+export const signIn = operator.post('signIn', '/session', {
+  summary: 'Begin a console session',
+  description: `Accepts an operator's key, and returns a cookie for the console that scripts of the page cannot read. Every change that the cookie authenticates must send \`csrfToken\` in the header \`X-CSRF-Token\`. A session ends at \`expiresAt\`, at the latest when its key expires. A session cannot begin another session: with the cookie alone the response is ${ERRORS.missingApiKey.code}. A key has at most 10 sessions; a further session ends the oldest one.`,
   // The role `auditor` suffices to sign in and out.
   role: 'auditor',
-  errors: [],
-  failure: ERRORS.internal,
-} as const;
+  status: 201,
+  response: Session,
+  example: SESSION,
+});
 
-export const createOperator = endpoint(
-  {
-    method: 'post',
-    path: '/operators',
-    operationId: 'createOperator',
-    tag: 'Operators',
-    summary: 'Create an operator and issue a key',
-    scope: 'operator',
-    role: 'admin',
-    body: OperatorBody,
-    status: 201,
-    response: IssuedOperator,
-    errors: [ERRORS.capReached],
-    failure: ERRORS.keyIssueFailed,
-  },
-  {
-    description: `An admin can issue a separate key to each person or program, so that the audit log names who made each change. Requests beyond the role are refused with ${ERRORS.notPermitted.code}. The key is shown only in this response, because the service stores only its SHA-256 and \`prefix\`.`,
-    request: { name: 'jane.doe', role: 'operator', expiresAt: '2027-12-31T00:00:00Z' },
-    response: { ...OPERATOR, apiKey: API_KEY },
-  },
-);
+export const getSession = operator.get('getSession', '/session', {
+  summary: 'Get the name and role of the caller',
+  description: 'Returns the name and role of the key or session that authenticates the request.',
+  role: 'auditor',
+  response: Session,
+  example: SESSION,
+});
 
-export const listOperators = endpoint(
-  {
-    method: 'get',
-    path: '/operators',
-    operationId: 'listOperators',
-    tag: 'Operators',
-    summary: 'List the operators, without their keys',
-    scope: 'operator',
-    status: 200,
-    response: OperatorList,
-    errors: [],
-    failure: ERRORS.internal,
-  },
-  {
-    description:
-      'Lists all operators, including revoked ones. The first operator is not listed, because its key is set in the environment.',
-    response: { operators: [OPERATOR] },
-  },
-);
-
-export const rotateOperatorKey = endpoint(
-  {
-    method: 'post',
-    path: '/operators/{name}/rotate',
-    params: { name: PATH.operatorName },
-    operationId: 'rotateOperatorKey',
-    tag: 'Operators',
-    summary: "Replace an operator's key",
-    scope: 'operator',
-    role: 'admin',
-    body: OperatorKeyBody,
-    status: 200,
-    response: IssuedOperator,
-    errors: [ERRORS.keyNotFound],
-    failure: ERRORS.keyIssueFailed,
-  },
-  {
-    description:
-      'Returns the new key, which is shown only once. Every front end refuses the previous key within a second, and its sessions end. Name and role do not change.',
-    request: { expiresAt: '2028-12-31T00:00:00Z' },
-    response: {
-      ...OPERATOR,
-      issuedAt: '2026-11-22T07:31:40.011Z',
-      expiresAt: '2028-12-31T00:00:00.000Z',
-      apiKey: API_KEY,
-    },
-  },
-);
-
-export const revokeOperator = endpoint(
-  {
-    method: 'delete',
-    path: '/operators/{name}',
-    params: { name: PATH.operatorName },
-    query: ReasonQuery,
-    operationId: 'revokeOperator',
-    tag: 'Operators',
-    summary: "Revoke an operator's key and end its sessions",
-    scope: 'operator',
-    role: 'admin',
-    status: 204,
-    errors: [ERRORS.keyNotFound],
-    failure: ERRORS.internal,
-  },
-  {
-    description: `Every front end refuses the key permanently with ${ERRORS.revokedApiKey.code} within a second, and its sessions end.`,
-  },
-);
-
-export const signIn = endpoint(
-  {
-    ...ofSession,
-    method: 'post',
-    operationId: 'signIn',
-    summary: 'Begin a console session',
-    status: 201,
-    response: Session,
-  },
-  {
-    description: `Accepts an operator's key, and returns a cookie for the console that scripts of the page cannot read. Every change that the cookie authenticates must send \`csrfToken\` in the header \`X-CSRF-Token\`. A session ends at \`expiresAt\`, at the latest when its key expires. A session cannot begin another session: with the cookie alone the response is ${ERRORS.missingApiKey.code}. A key has at most 10 sessions; a further session ends the oldest one.`,
-    response: SESSION,
-  },
-);
-
-export const getSession = endpoint(
-  {
-    ...ofSession,
-    method: 'get',
-    operationId: 'getSession',
-    summary: 'Get the name and role of the caller',
-    status: 200,
-    response: Session,
-  },
-  {
-    description: 'Returns the name and role of the key or session that authenticates the request.',
-    response: SESSION,
-  },
-);
-
-export const signOut = endpoint(
-  {
-    ...ofSession,
-    method: 'delete',
-    operationId: 'signOut',
-    summary: 'End the console session',
-    status: 204,
-  },
-  {
-    description: 'Ends the session of the request and removes its cookie.',
-  },
-);
+export const signOut = operator.delete('signOut', '/session', {
+  summary: 'End the console session',
+  description: 'Ends the session of the request and removes its cookie.',
+  role: 'auditor',
+});

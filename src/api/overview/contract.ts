@@ -2,11 +2,13 @@
 import { type Static, Type } from '#typebox';
 import { ERRORS } from '../../domain/errors.js';
 import { choice, nullable, timestamp } from '../../domain/schema.js';
-import { endpoint } from '../contract/endpoint.js';
+import { endpointsOf } from '../contract/endpoint.js';
 import { LISTED_WEBHOOK, TRAFFIC } from '../contract/examples.js';
 import { DealingState } from '../dealing/contract.js';
 import { trafficMembers } from '../traffic/contract.js';
 import { listedWebhookMembers } from '../webhooks/contract.js';
+
+const { operator } = endpointsOf('Service');
 
 export const PartnerTraffic = Type.Object({
   partnerId: Type.Integer(),
@@ -141,72 +143,60 @@ export const Overview = Type.Object({
   process: FrontEndProcess,
 });
 
-export const getOverview = endpoint(
-  {
-    method: 'get',
-    path: '/overview',
-    operationId: 'getOverview',
-    tag: 'Service',
-    summary: "Get today's traffic, errors, latency and open issues",
-    scope: 'operator',
-    status: 200,
-    response: Overview,
-    hasSums: true,
-    errors: [],
-    failure: ERRORS.internal,
-  },
-  {
-    description:
-      'Returns the totals of today and of yesterday in the ledger, and the counters of the front end that answers the request. To compute rates, subtract the counters of two responses.',
-    response: {
-      at: '2026-11-22T07:45:00.000Z',
-      problems: [
-        {
-          name: 'cells-not-served',
-          effect: 'WORK_WAITS',
-          message: 'No worker is alive, so none owns cells 0, 1 since 2026-11-22T07:44:12.000Z',
-          since: '2026-11-22T07:44:12.000Z',
-          spins:
-            'Loaded outcomes are dealt until they or the outbox run out; nothing is committed to the ledger',
-          help: 'Start a worker (ROLES=worker), and read its log if it does not take the cells',
-        },
+export const getOverview = operator.get('getOverview', '/overview', {
+  summary: "Get today's traffic, errors, latency and open issues",
+  description:
+    'Returns the totals of today and of yesterday in the ledger, and the counters of the front end that answers the request. To compute rates, subtract the counters of two responses.',
+  response: Overview,
+  hasSums: true,
+  example: {
+    at: '2026-11-22T07:45:00.000Z',
+    problems: [
+      {
+        name: 'cells-not-served',
+        effect: 'WORK_WAITS',
+        message: 'No worker is alive, so none owns cells 0, 1 since 2026-11-22T07:44:12.000Z',
+        since: '2026-11-22T07:44:12.000Z',
+        spins:
+          'Loaded outcomes are dealt until they or the outbox run out; nothing is committed to the ledger',
+        help: 'Start a worker (ROLES=worker), and read its log if it does not take the cells',
+      },
+    ],
+    today: { ...TRAFFIC, partners: 1 },
+    yesterday: { spins: 46_120, wageredUsd: 11_530, paidOutUsd: 10_702.75, until: 'SAME_TIME' },
+    busiest: [{ partnerId: 2, slug: 'acme', ...TRAFFIC }],
+    attention: {
+      failedDeliveries: 3,
+      lateDeliveries: 618,
+      failingWebhooks: 1,
+      disputedReports: 1,
+      haltedCells: 0,
+      openRecoveries: 0,
+      openReviews: 1,
+      dryGames: 0,
+      exhaustedProgressives: 0,
+      suspendedGames: 2,
+      stoppedPartners: 0,
+      expiringKeys: 1,
+      missingWitnesses: [],
+      dealing: 'ON',
+    },
+    failingWebhooks: [{ partnerId: 2, slug: 'acme', ...LISTED_WEBHOOK }],
+    process: {
+      id: '8c2f0f5e-6a0d-4f8a-9a53-6f3f2b0d7a11',
+      spins: 48_215,
+      errors: [{ operation: 'spin', errorCode: ERRORS.spinRateExceeded.code, count: 12 }],
+      spinSeconds: [
+        { leSeconds: 0.0025, count: 48_100 },
+        { leSeconds: null, count: 48_215 },
       ],
-      today: { ...TRAFFIC, partners: 1 },
-      yesterday: { spins: 46_120, wageredUsd: 11_530, paidOutUsd: 10_702.75, until: 'SAME_TIME' },
-      busiest: [{ partnerId: 2, slug: 'acme', ...TRAFFIC }],
-      attention: {
-        failedDeliveries: 3,
-        lateDeliveries: 618,
-        failingWebhooks: 1,
-        disputedReports: 1,
-        haltedCells: 0,
-        openRecoveries: 0,
-        openReviews: 1,
-        dryGames: 0,
-        exhaustedProgressives: 0,
-        suspendedGames: 2,
-        stoppedPartners: 0,
-        expiringKeys: 1,
-        missingWitnesses: [],
-        dealing: 'ON',
-      },
-      failingWebhooks: [{ partnerId: 2, slug: 'acme', ...LISTED_WEBHOOK }],
-      process: {
-        id: '8c2f0f5e-6a0d-4f8a-9a53-6f3f2b0d7a11',
-        spins: 48_215,
-        errors: [{ operation: 'spin', errorCode: ERRORS.spinRateExceeded.code, count: 12 }],
-        spinSeconds: [
-          { leSeconds: 0.0025, count: 48_100 },
-          { leSeconds: null, count: 48_215 },
-        ],
-        partners: [
-          { partnerId: 2, requests: 48_310, errors: 12 },
-          { partnerId: null, requests: 2_040, errors: 3 },
-        ],
-      },
+      partners: [
+        { partnerId: 2, requests: 48_310, errors: 12 },
+        { partnerId: null, requests: 2_040, errors: 3 },
+      ],
     },
   },
-);
+});
 
 /** Figures of one process, as operators see them. */
 export type ProcessFigures = Readonly<Omit<Static<typeof FrontEndProcess>, 'id'>>;

@@ -11,12 +11,14 @@ import {
   KEY_PREFIX,
   nullable,
   opaque,
-  PATH,
   SLUG_PATTERN,
   timestamp,
 } from '../../domain/schema.js';
-import { endpoint } from '../contract/endpoint.js';
+import { endpointsOf } from '../contract/endpoint.js';
 import { DealingState } from '../dealing/contract.js';
+
+const { operator } = endpointsOf('Partners');
+const keys = endpointsOf('API keys').operator;
 
 const RATE_LIMIT = { minimum: 1, maximum: 1_000_000_000 };
 
@@ -231,255 +233,129 @@ const KEY = {
   expiresAt: '2027-12-31T00:00:00.000Z',
 };
 
-export const movePartner = endpoint(
-  {
-    method: 'post',
-    path: '/partners/{id}/move',
-    params: { id: PATH.partnerId },
-    operationId: 'movePartner',
-    tag: 'Partners',
-    summary: 'Move a partner to another cell',
-    scope: 'operator',
-    body: MoveBody,
-    status: 202,
-    response: PartnerMove,
-    errors: [ERRORS.partnerNotFound],
-    failure: ERRORS.internal,
-  },
-  {
-    description:
-      'Starts the move and responds at once. `GET /partners/{id}/moves` shows its progress. The partner can spin during the move; spins wait less than two seconds while the partner is switched. A move that fails repeatedly is abandoned, and the partner stays in its cell.',
-    request: { cell: 5 },
-    response: MOVE,
-  },
-);
+export const movePartner = operator.post('movePartner', '/partners/{id}/move', {
+  summary: 'Move a partner to another cell',
+  description:
+    'Starts the move and responds at once. `GET /partners/{id}/moves` shows its progress. The partner can spin during the move; spins wait less than two seconds while the partner is switched. A move that fails repeatedly is abandoned, and the partner stays in its cell.',
+  body: MoveBody,
+  status: 202,
+  response: PartnerMove,
+  errors: [ERRORS.partnerNotFound],
+  bodyExample: { cell: 5 },
+  example: MOVE,
+});
 
-export const listMoves = endpoint(
-  {
-    method: 'get',
-    path: '/partners/{id}/moves',
-    params: { id: PATH.partnerId },
-    operationId: 'listMoves',
-    tag: 'Partners',
-    summary: "List a partner's moves between cells",
-    scope: 'operator',
-    status: 200,
-    response: PartnerMoves,
-    errors: [ERRORS.partnerNotFound],
-    failure: ERRORS.internal,
+export const listMoves = operator.get('listMoves', '/partners/{id}/moves', {
+  summary: "List a partner's moves between cells",
+  description: 'Lists the newest moves. From `switchedAt` on, the new cell deals for the partner.',
+  response: PartnerMoves,
+  errors: [ERRORS.partnerNotFound],
+  example: {
+    moves: [{ ...MOVE, switchedAt: '2026-11-22T04:20:01.310Z', finishedAt: '2026-11-22T04:20:04.820Z' }],
   },
-  {
-    description: 'Lists the newest moves. From `switchedAt` on, the new cell deals for the partner.',
-    response: {
-      moves: [{ ...MOVE, switchedAt: '2026-11-22T04:20:01.310Z', finishedAt: '2026-11-22T04:20:04.820Z' }],
-    },
-  },
-);
+});
 
-export const createPartner = endpoint(
-  {
-    method: 'post',
-    path: '/partners',
-    operationId: 'createPartner',
-    tag: 'Partners',
-    summary: 'Create a partner',
-    scope: 'operator',
-    body: PartnerBody,
-    status: 201,
-    response: PartnerResponse,
-    errors: [ERRORS.slugTaken],
-    failure: ERRORS.partnerCreationFailed,
+export const createPartner = operator.post('createPartner', '/partners', {
+  summary: 'Create a partner',
+  description:
+    'Opens a sandbox or production account. The environment never changes. Omitted settings have their default values. Without `cell` the partner is placed in the cell with the fewest partners. A cell that does not exist or is draining is refused.',
+  body: PartnerBody,
+  status: 201,
+  response: PartnerResponse,
+  errors: [ERRORS.slugTaken],
+  failure: ERRORS.partnerCreationFailed,
+  bodyExample: {
+    slug: 'acme',
+    name: 'Acme Games',
+    environment: 'sandbox',
+    contactEmail: 'games@acme.example',
+    largeWinThresholdUsd: 10,
   },
-  {
-    description:
-      'Opens a sandbox or production account. The environment never changes. Omitted settings have their default values. Without `cell` the partner is placed in the cell with the fewest partners. A cell that does not exist or is draining is refused.',
-    request: {
-      slug: 'acme',
-      name: 'Acme Games',
-      environment: 'sandbox',
-      contactEmail: 'games@acme.example',
-      largeWinThresholdUsd: 10,
-    },
-    response: PARTNER,
-  },
-);
+  example: PARTNER,
+});
 
-export const listPartners = endpoint(
-  {
-    method: 'get',
-    path: '/partners',
-    operationId: 'listPartners',
-    tag: 'Partners',
-    summary: 'List the partners',
-    scope: 'operator',
-    status: 200,
-    response: PartnerList,
-    errors: [],
-    failure: ERRORS.internal,
-  },
-  {
-    description: 'Lists all partners with their settings, including deactivated partners.',
-    response: { partners: [PARTNER] },
-  },
-);
+export const listPartners = operator.get('listPartners', '/partners', {
+  summary: 'List the partners',
+  description: 'Lists all partners with their settings, including deactivated partners.',
+  response: PartnerList,
+  example: { partners: [PARTNER] },
+});
 
-export const getPartner = endpoint(
-  {
-    method: 'get',
-    path: '/partners/{id}',
-    params: { id: PATH.partnerId },
-    operationId: 'getPartner',
-    tag: 'Partners',
-    summary: 'Get a partner with its settings',
-    scope: 'operator',
-    status: 200,
-    response: PartnerResponse,
-    errors: [ERRORS.partnerNotFound],
-    failure: ERRORS.internal,
-  },
-  {
-    description: 'Returns one partner with its settings.',
-    response: PARTNER,
-  },
-);
+export const getPartner = operator.get('getPartner', '/partners/{id}', {
+  summary: 'Get a partner with its settings',
+  description: 'Returns one partner with its settings.',
+  response: PartnerResponse,
+  errors: [ERRORS.partnerNotFound],
+  example: PARTNER,
+});
 
-export const updatePartner = endpoint(
-  {
-    method: 'patch',
-    path: '/partners/{id}',
-    params: { id: PATH.partnerId },
-    operationId: 'updatePartner',
-    tag: 'Partners',
-    summary: "Change a partner's settings, or deactivate it",
-    scope: 'operator',
-    body: PartnerPatch,
-    status: 200,
-    response: PartnerResponse,
-    errors: [ERRORS.partnerNotFound],
-    failure: ERRORS.internal,
-  },
-  {
-    description:
-      'Omitted members keep their values. `isActive`, `dealing` and the limits take effect on every front end within a second.',
-    request: { spinRateLimit: 600 },
-    response: { ...PARTNER, spinRateLimit: 600 },
-  },
-);
+export const updatePartner = operator.patch('updatePartner', '/partners/{id}', {
+  summary: "Change a partner's settings, or deactivate it",
+  description:
+    'Omitted members keep their values. `isActive`, `dealing` and the limits take effect on every front end within a second.',
+  body: PartnerPatch,
+  response: PartnerResponse,
+  errors: [ERRORS.partnerNotFound],
+  bodyExample: { spinRateLimit: 600 },
+  example: { ...PARTNER, spinRateLimit: 600 },
+});
 
-export const issueKey = endpoint(
-  {
-    method: 'post',
-    path: '/partners/{id}/keys',
-    params: { id: PATH.partnerId },
-    operationId: 'issueKey',
-    tag: 'API keys',
-    summary: 'Issue an API key',
-    scope: 'operator',
-    body: KeyBody,
-    status: 201,
-    response: IssuedKey,
-    errors: [ERRORS.partnerNotFound, ERRORS.partnerIsDeactivated],
-    failure: ERRORS.keyIssueFailed,
-  },
-  {
-    description:
-      'Returns the key. It is shown only once, because the service stores only its SHA-256 and `prefix`.',
-    request: { name: 'back end', expiresAt: '2027-12-31T00:00:00.000Z' },
-    // Example text only: no partner has this key.
-    response: { ...KEY, apiKey: `ks_${'A'.repeat(43)}` },
-  },
-);
+export const issueKey = keys.post('issueKey', '/partners/{id}/keys', {
+  summary: 'Issue an API key',
+  description:
+    'Returns the key. It is shown only once, because the service stores only its SHA-256 and `prefix`.',
+  body: KeyBody,
+  status: 201,
+  response: IssuedKey,
+  errors: [ERRORS.partnerNotFound, ERRORS.partnerIsDeactivated],
+  failure: ERRORS.keyIssueFailed,
+  bodyExample: { name: 'back end', expiresAt: '2027-12-31T00:00:00.000Z' },
+  // Example text only: no partner has this key.
+  example: { ...KEY, apiKey: `ks_${'A'.repeat(43)}` },
+});
 
-export const listKeys = endpoint(
-  {
-    method: 'get',
-    path: '/partners/{id}/keys',
-    params: { id: PATH.partnerId },
-    operationId: 'listKeys',
-    tag: 'API keys',
-    summary: "List a partner's keys, without their secrets",
-    scope: 'operator',
-    status: 200,
-    response: KeyList,
-    errors: [ERRORS.partnerNotFound],
-    failure: ERRORS.internal,
-  },
-  {
-    description: 'Lists the keys of a partner without their secrets, including revoked and expired keys.',
-    response: { keys: [{ ...KEY, status: 'active', lastUsedAt: '2026-11-22T04:14:01.783Z' }] },
-  },
-);
+export const listKeys = keys.get('listKeys', '/partners/{id}/keys', {
+  summary: "List a partner's keys, without their secrets",
+  description: 'Lists the keys of a partner without their secrets, including revoked and expired keys.',
+  response: KeyList,
+  errors: [ERRORS.partnerNotFound],
+  example: { keys: [{ ...KEY, status: 'active', lastUsedAt: '2026-11-22T04:14:01.783Z' }] },
+});
 
-const CHANGING_KEY = {
-  params: { id: PATH.partnerId, keyId: PATH.keyId },
-  tag: 'API keys',
-  scope: 'operator',
-} as const;
+export const updateKey = keys.patch('updateKey', '/partners/{id}/keys/{keyId}', {
+  summary: 'Change the time at which an API key expires',
+  description: `Every front end learns of the new time within a second. A key that is revoked or has expired cannot be changed (${ERRORS.validationFailed.code}); issue another key. The event \`api_key.expiring\` follows for the new time.`,
+  body: KeyPatch,
+  response: ApiKey,
+  errors: [ERRORS.partnerNotFound, ERRORS.keyNotFound, ERRORS.keyForeign],
+  bodyExample: { expiresAt: '2028-12-31T00:00:00.000Z' },
+  example: { ...KEY, expiresAt: '2028-12-31T00:00:00.000Z', status: 'active', lastUsedAt: null },
+});
 
-export const updateKey = endpoint(
-  {
-    ...CHANGING_KEY,
-    method: 'patch',
-    path: '/partners/{id}/keys/{keyId}',
-    operationId: 'updateKey',
-    summary: 'Change the time at which an API key expires',
-    body: KeyPatch,
-    status: 200,
-    response: ApiKey,
-    errors: [ERRORS.partnerNotFound, ERRORS.keyNotFound, ERRORS.keyForeign],
-    failure: ERRORS.internal,
+export const rotateKey = keys.post('rotateKey', '/partners/{id}/keys/{keyId}/rotate', {
+  summary: 'Issue a new API key, and let the key that it replaces expire after an overlap',
+  description: `Both keys are valid during the overlap, so that the partner can change its back end without an interruption. The new key has the name of the replaced key if \`name\` is omitted, and never expires if \`expiresAt\` is omitted. It is shown only once. A key that is revoked or has expired cannot be rotated (${ERRORS.validationFailed.code}).`,
+  body: KeyRotationBody,
+  isBodyOptional: true,
+  status: 201,
+  response: RotatedKey,
+  errors: [ERRORS.partnerNotFound, ERRORS.partnerIsDeactivated, ERRORS.keyNotFound, ERRORS.keyForeign],
+  failure: ERRORS.keyIssueFailed,
+  bodyExample: { overlapSeconds: 3600 },
+  // Example text only: no partner has this key.
+  example: {
+    ...KEY,
+    keyId: 3,
+    expiresAt: null,
+    apiKey: `ks_${'A'.repeat(43)}`,
+    replacedKeyId: 2,
+    replacedExpiresAt: '2026-11-22T05:13:56.480Z',
   },
-  {
-    description: `Every front end learns of the new time within a second. A key that is revoked or has expired cannot be changed (${ERRORS.validationFailed.code}); issue another key. The event \`api_key.expiring\` follows for the new time.`,
-    request: { expiresAt: '2028-12-31T00:00:00.000Z' },
-    response: { ...KEY, expiresAt: '2028-12-31T00:00:00.000Z', status: 'active', lastUsedAt: null },
-  },
-);
+});
 
-export const rotateKey = endpoint(
-  {
-    ...CHANGING_KEY,
-    method: 'post',
-    path: '/partners/{id}/keys/{keyId}/rotate',
-    operationId: 'rotateKey',
-    summary: 'Issue a new API key, and let the key that it replaces expire after an overlap',
-    body: KeyRotationBody,
-    isBodyOptional: true,
-    status: 201,
-    response: RotatedKey,
-    errors: [ERRORS.partnerNotFound, ERRORS.partnerIsDeactivated, ERRORS.keyNotFound, ERRORS.keyForeign],
-    failure: ERRORS.keyIssueFailed,
-  },
-  {
-    description: `Both keys are valid during the overlap, so that the partner can change its back end without an interruption. The new key has the name of the replaced key if \`name\` is omitted, and never expires if \`expiresAt\` is omitted. It is shown only once. A key that is revoked or has expired cannot be rotated (${ERRORS.validationFailed.code}).`,
-    request: { overlapSeconds: 3600 },
-    // Example text only: no partner has this key.
-    response: {
-      ...KEY,
-      keyId: 3,
-      expiresAt: null,
-      apiKey: `ks_${'A'.repeat(43)}`,
-      replacedKeyId: 2,
-      replacedExpiresAt: '2026-11-22T05:13:56.480Z',
-    },
-  },
-);
-
-export const revokeKey = endpoint(
-  {
-    method: 'delete',
-    path: '/partners/{id}/keys/{keyId}',
-    params: { id: PATH.partnerId, keyId: PATH.keyId },
-    query: ReasonQuery,
-    operationId: 'revokeKey',
-    tag: 'API keys',
-    summary: 'Revoke an API key',
-    scope: 'operator',
-    status: 204,
-    errors: [ERRORS.partnerNotFound, ERRORS.keyNotFound, ERRORS.keyForeign],
-    failure: ERRORS.internal,
-  },
-  {
-    description: `Every front end refuses a revoked key permanently with ${ERRORS.revokedApiKey.code} within a second.`,
-  },
-);
+export const revokeKey = keys.delete('revokeKey', '/partners/{id}/keys/{keyId}', {
+  summary: 'Revoke an API key',
+  description: `Every front end refuses a revoked key permanently with ${ERRORS.revokedApiKey.code} within a second.`,
+  query: ReasonQuery,
+  errors: [ERRORS.partnerNotFound, ERRORS.keyNotFound, ERRORS.keyForeign],
+});

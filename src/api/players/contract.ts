@@ -7,7 +7,6 @@ import {
   escapeFormulas,
   nullable,
   opaque,
-  PATH,
   Page,
   pageMembers,
   REASON_PATTERN,
@@ -19,7 +18,7 @@ import {
 import { ADJUSTMENT, AdjustmentRecord } from '../adjustments/contract.js';
 import { RoundDealer, RoundHand, RoundInsurance, RoundPhase, RoundStatus } from '../blackjack/contract.js';
 import { CommunityBonus } from '../communal/contract.js';
-import { endpoint } from '../contract/endpoint.js';
+import { endpointsOf } from '../contract/endpoint.js';
 import { RAFFLE_HISTORY, SLOT_HISTORY, STATEMENT_ENTRY } from '../contract/examples.js';
 import {
   PlayerBalance,
@@ -29,6 +28,9 @@ import {
   SpinOutcome,
   StatementEntry,
 } from '../spins/contract.js';
+
+const { partner, operator } = endpointsOf('Players');
+const spins = endpointsOf('Spins').partner;
 
 export const PlayerStatus = Type.Union([Type.Literal('ACTIVE'), Type.Literal('BLOCKED')], {
   description: '`BLOCKED`: spins of the player are refused',
@@ -172,164 +174,103 @@ export const Recall = Type.Object({
   }),
 });
 
-export const getPlayer = endpoint(
-  {
-    method: 'get',
-    path: '/players/{playerId}',
-    params: { playerId: PATH.playerId },
-    operationId: 'getPlayer',
-    tag: 'Players',
-    summary: 'Get a player by the `playerId` that its spins carry',
-    scope: 'partner',
-    status: 200,
-    response: PlayerResponse,
-    hasSums: true,
-    errors: [ERRORS.playerNotFound],
-    failure: ERRORS.playerResolutionFailed,
+export const getPlayer = partner.get('getPlayer', '/players/{playerId}', {
+  summary: 'Get a player by the `playerId` that its spins carry',
+  description:
+    'A player exists from its first spin or adjustment on. The response shows the current balance.',
+  response: PlayerResponse,
+  hasSums: true,
+  errors: [ERRORS.playerNotFound],
+  failure: ERRORS.playerResolutionFailed,
+  example: {
+    userId: 'usr_77TVvlEpURBZqkjErDtVJZ',
+    playerId: 'alice',
+    createdAt: '2026-11-22T04:14:01.121Z',
+    balanceUsd: 1049.25,
+    status: 'ACTIVE',
   },
-  {
-    description:
-      'A player exists from its first spin or adjustment on. The response shows the current balance.',
-    response: {
-      userId: 'usr_77TVvlEpURBZqkjErDtVJZ',
-      playerId: 'alice',
-      createdAt: '2026-11-22T04:14:01.121Z',
-      balanceUsd: 1049.25,
-      status: 'ACTIVE',
-    },
-  },
-);
+});
 
-export const listPlayerSpins = endpoint(
-  {
-    method: 'get',
-    path: '/players/{playerId}/spins',
-    params: { playerId: PATH.playerId },
-    operationId: 'listPlayerSpins',
-    tag: 'Spins',
-    summary: "List a player's spins and tickets, newest first",
-    scope: 'partner',
-    query: Page,
-    status: 200,
-    response: PlayerSpins,
-    hasSums: true,
-    errors: [ERRORS.playerNotFound],
-    failure: ERRORS.playerResolutionFailed,
+export const listPlayerSpins = spins.get('listPlayerSpins', '/players/{playerId}/spins', {
+  summary: "List a player's spins and tickets, newest first",
+  description:
+    "Lists a player's spins and tickets with their original responses, newest first. `GET /players/{playerId}/community-bonuses` lists the player's shares of communal progressives.",
+  query: Page,
+  response: PlayerSpins,
+  hasSums: true,
+  errors: [ERRORS.playerNotFound],
+  failure: ERRORS.playerResolutionFailed,
+  example: {
+    spins: [RAFFLE_HISTORY, SLOT_HISTORY],
+    page: 1,
+    limit: 20,
+    total: 2,
   },
-  {
-    description:
-      "Lists a player's spins and tickets with their original responses, newest first. `GET /players/{playerId}/community-bonuses` lists the player's shares of communal progressives.",
-    response: {
-      spins: [RAFFLE_HISTORY, SLOT_HISTORY],
-      page: 1,
-      limit: 20,
-      total: 2,
-    },
-  },
-);
+});
 
-export const recallGames = endpoint(
-  {
-    method: 'get',
-    path: '/players/{playerId}/recall',
-    params: { playerId: PATH.playerId },
-    operationId: 'recallGames',
-    tag: 'Players',
-    summary: "List a player's last games as the player saw them, newest first",
-    scope: 'partner',
-    query: RecallQuery,
-    status: 200,
-    response: Recall,
-    hasSums: true,
-    errors: [ERRORS.playerNotFound, ERRORS.unavailable],
-    failure: ERRORS.internal,
+export const recallGames = partner.get('recallGames', '/players/{playerId}/recall', {
+  summary: "List a player's last games as the player saw them, newest first",
+  description:
+    'Lists spins, tickets, rounds and shares of communal progressives together, ordered by their start. The hole card of an open round is hidden. The share of a player who triggered a bonus is listed only with the spin that triggered it. `adjustments` has the changes of the balance between these games.',
+  query: RecallQuery,
+  response: Recall,
+  hasSums: true,
+  errors: [ERRORS.playerNotFound, ERRORS.unavailable],
+  example: {
+    games: [
+      { kind: 'ticket', ...RAFFLE_HISTORY, payoutUsd: 50, displayName: 'Dinner raffle' },
+      { kind: 'spin', ...SLOT_HISTORY, payoutUsd: 0.5, displayName: 'Classic' },
+    ],
+    adjustments: [ADJUSTMENT],
   },
-  {
-    description:
-      'Lists spins, tickets, rounds and shares of communal progressives together, ordered by their start. The hole card of an open round is hidden. The share of a player who triggered a bonus is listed only with the spin that triggered it. `adjustments` has the changes of the balance between these games.',
-    response: {
-      games: [
-        { kind: 'ticket', ...RAFFLE_HISTORY, payoutUsd: 50, displayName: 'Dinner raffle' },
-        { kind: 'spin', ...SLOT_HISTORY, payoutUsd: 0.5, displayName: 'Classic' },
-      ],
-      adjustments: [ADJUSTMENT],
-    },
-  },
-);
+});
 
-export const recallPlayerGames = endpoint(
+export const recallPlayerGames = operator.get(
+  'recallPlayerGames',
+  '/partners/{id}/players/{playerId}/recall',
   {
     ...recallGames,
-    path: '/partners/{id}/players/{playerId}/recall',
-    params: { id: PATH.partnerId, playerId: PATH.playerId },
-    operationId: 'recallPlayerGames',
-    scope: 'operator',
     errors: [ERRORS.partnerNotFound, ERRORS.playerNotFound, ERRORS.unavailable],
   },
-  recallGames.shown,
 );
 
-export const adjustBalance = endpoint(
-  {
-    method: 'post',
-    path: '/partners/{id}/players/{playerId}/adjustments',
-    params: { id: PATH.partnerId, playerId: PATH.playerId },
-    operationId: 'adjustBalance',
-    tag: 'Players',
-    summary: "Adjust a player's balance, and create the player if it does not exist",
-    scope: 'operator',
-    body: AdjustmentBody,
-    ownCheck: true,
-    status: 200,
-    response: AdjustmentResponse,
-    hasSums: true,
-    errors: [
-      ERRORS.fieldMissing,
-      ERRORS.partnerNotFound,
-      ERRORS.spinInProgress,
-      ERRORS.requestIdReused,
-      ERRORS.insufficientBalance,
-      ERRORS.unavailable,
-    ],
-    failure: ERRORS.internal,
+export const adjustBalance = operator.post('adjustBalance', '/partners/{id}/players/{playerId}/adjustments', {
+  summary: "Adjust a player's balance, and create the player if it does not exist",
+  description: `Adds an amount to the balance, as a separate ledger entry. Each \`requestId\` takes effect once and never expires: a repetition gets the same response. With \`balanceMode: "enforce"\` an adjustment that would make the balance negative is refused with ${ERRORS.insufficientBalance.code}.`,
+  body: AdjustmentBody,
+  ownCheck: true,
+  response: AdjustmentResponse,
+  hasSums: true,
+  errors: [
+    ERRORS.fieldMissing,
+    ERRORS.partnerNotFound,
+    ERRORS.spinInProgress,
+    ERRORS.requestIdReused,
+    ERRORS.insufficientBalance,
+    ERRORS.unavailable,
+  ],
+  bodyExample: { amountUsd: -5.5, reason: 'Correction of ticket 4711', requestId: 'adjust-4711' },
+  example: {
+    playerId: 'alice',
+    balanceUsd: 1043.75,
+    adjustmentId: 'f4abbfd7541bd6f71c3311b61d6d2bbd',
   },
-  {
-    description: `Adds an amount to the balance, as a separate ledger entry. Each \`requestId\` takes effect once and never expires: a repetition gets the same response. With \`balanceMode: "enforce"\` an adjustment that would make the balance negative is refused with ${ERRORS.insufficientBalance.code}.`,
-    request: { amountUsd: -5.5, reason: 'Correction of ticket 4711', requestId: 'adjust-4711' },
-    response: {
-      playerId: 'alice',
-      balanceUsd: 1043.75,
-      adjustmentId: 'f4abbfd7541bd6f71c3311b61d6d2bbd',
-    },
-  },
-);
+});
 
-export const updatePlayer = endpoint(
-  {
-    method: 'patch',
-    path: '/partners/{id}/players/{playerId}',
-    params: { id: PATH.partnerId, playerId: PATH.playerId },
-    operationId: 'updatePlayer',
-    tag: 'Players',
-    summary: 'Block or unblock a player',
-    scope: 'operator',
-    role: 'support',
-    body: PlayerStatusBody,
-    ownCheck: true,
-    status: 200,
-    mayBePending:
-      'The change is on record and not yet in force, because Redis did not confirm it. The service puts it into force within a second of Redis accepting it. Until then spins follow the earlier status.',
-    response: PlayerStatusResponse,
-    errors: [ERRORS.fieldMissing, ERRORS.partnerNotFound, ERRORS.playerNotFound, ERRORS.unavailable],
-    failure: ERRORS.internal,
-  },
-  {
-    description: `Spins of a blocked player are refused with ${ERRORS.playerBlocked.code}. A repeated \`requestId\` still gets its original response. The audit log records the change. Status 202 means that the change is on record and comes into force as soon as Redis accepts it. Repeat the request to learn whether it is in force. ${ERRORS.unavailable.code} means that nothing was changed.`,
-    request: { status: 'BLOCKED', reason: 'Self-exclusion' },
-    response: { playerId: 'alice', status: 'BLOCKED', isInForce: true },
-    pending: { playerId: 'alice', status: 'BLOCKED', isInForce: false },
-  },
-);
+export const updatePlayer = operator.patch('updatePlayer', '/partners/{id}/players/{playerId}', {
+  summary: 'Block or unblock a player',
+  description: `Spins of a blocked player are refused with ${ERRORS.playerBlocked.code}. A repeated \`requestId\` still gets its original response. The audit log records the change. Status 202 means that the change is on record and comes into force as soon as Redis accepts it. Repeat the request to learn whether it is in force. ${ERRORS.unavailable.code} means that nothing was changed.`,
+  role: 'support',
+  body: PlayerStatusBody,
+  ownCheck: true,
+  mayBePending:
+    'The change is on record and not yet in force, because Redis did not confirm it. The service puts it into force within a second of Redis accepting it. Until then spins follow the earlier status.',
+  response: PlayerStatusResponse,
+  errors: [ERRORS.fieldMissing, ERRORS.partnerNotFound, ERRORS.playerNotFound, ERRORS.unavailable],
+  bodyExample: { status: 'BLOCKED', reason: 'Self-exclusion' },
+  example: { playerId: 'alice', status: 'BLOCKED', isInForce: true },
+  pendingExample: { playerId: 'alice', status: 'BLOCKED', isInForce: false },
+});
 
 export const StatementQuery = Type.Object({
   ...timeRange,
@@ -363,36 +304,25 @@ export const Statement = Type.Object({
   ),
 });
 
-export const getStatement = endpoint(
-  {
-    method: 'get',
-    path: '/partners/{id}/players/{playerId}/statement',
-    params: { id: PATH.partnerId, playerId: PATH.playerId },
-    operationId: 'getStatement',
-    tag: 'Players',
-    summary: 'Get a player with its ledger entries, newest first (CSV with `Accept: text/csv`)',
-    scope: 'operator',
-    query: StatementQuery,
-    status: 200,
-    response: Statement,
-    hasSums: true,
-    hasCsv: true,
-    errors: [ERRORS.partnerNotFound, ERRORS.playerNotFound, ERRORS.unavailable],
-    failure: ERRORS.internal,
+export const getStatement = operator.get('getStatement', '/partners/{id}/players/{playerId}/statement', {
+  summary: 'Get a player with its ledger entries, newest first (CSV with `Accept: text/csv`)',
+  description:
+    '`statusChange` is the newest change of the status, null if there is none; until Redis has it, `status` is the earlier one. Lists entries of every kind: spins, the opening, adjustments, shares of communal progressives, and steps of rounds. The balance after an entry is the previous balance minus the wager plus the credit. A page may have fewer entries than `limit`, even none, while `nextCursor` is not null. CSV has all entries of the range. After days of the ledger were archived and removed, `completeFrom` (in CSV the header `X-Complete-From`) is the time from which all entries are available.',
+  query: StatementQuery,
+  response: Statement,
+  hasSums: true,
+  hasCsv: true,
+  errors: [ERRORS.partnerNotFound, ERRORS.playerNotFound, ERRORS.unavailable],
+  example: {
+    partnerId: 2,
+    playerId: 'alice',
+    status: 'ACTIVE',
+    statusChange: null,
+    balanceUsd: 1000.25,
+    createdAt: '2026-11-22T04:13:57.812Z',
+    entries: [STATEMENT_ENTRY],
+    nextCursor: null,
   },
-  {
-    description:
-      '`statusChange` is the newest change of the status, null if there is none; until Redis has it, `status` is the earlier one. Lists entries of every kind: spins, the opening, adjustments, shares of communal progressives, and steps of rounds. The balance after an entry is the previous balance minus the wager plus the credit. A page may have fewer entries than `limit`, even none, while `nextCursor` is not null. CSV has all entries of the range. After days of the ledger were archived and removed, `completeFrom` (in CSV the header `X-Complete-From`) is the time from which all entries are available.',
-    response: {
-      partnerId: 2,
-      playerId: 'alice',
-      status: 'ACTIVE',
-      statusChange: null,
-      balanceUsd: 1000.25,
-      createdAt: '2026-11-22T04:13:57.812Z',
-      entries: [STATEMENT_ENTRY],
-      nextCursor: null,
-    },
-    csv: 'entryId,kind,createdAt,gameId,wagerUsd,creditUsd,balanceUsd,requestId,spinId\r\n"7412907446960128010","spin","2026-11-22T04:13:57.812Z",3,0.25,0.5,1000.25,"first-spin","3f0c1f5ab3d94dd0a6a1c9d1b0e0f4c2"\r\n',
-  },
-);
+  csvExample:
+    'entryId,kind,createdAt,gameId,wagerUsd,creditUsd,balanceUsd,requestId,spinId\r\n"7412907446960128010","spin","2026-11-22T04:13:57.812Z",3,0.25,0.5,1000.25,"first-spin","3f0c1f5ab3d94dd0a6a1c9d1b0e0f4c2"\r\n',
+});

@@ -5,8 +5,10 @@
 import { Type } from '#typebox';
 import { ERRORS } from '../../domain/errors.js';
 import { ProvenOutcome } from '../../domain/publicLog/leaves.js';
-import { choice, hex, nullable, PATH, timestamp } from '../../domain/schema.js';
-import { endpoint } from '../contract/endpoint.js';
+import { choice, hex, nullable, timestamp } from '../../domain/schema.js';
+import { endpointsOf } from '../contract/endpoint.js';
+
+const { partner, play, operator } = endpointsOf('Proofs');
 
 const logged = {
   entry: Type.String({
@@ -160,134 +162,75 @@ const ITEM = {
   late: false,
 };
 
-export const getSpinProof = endpoint(
-  {
-    method: 'get',
-    path: '/spins/{spinId}/proof',
-    params: { spinId: PATH.spinId },
-    operationId: 'getSpinProof',
-    tag: 'Proofs',
-    summary: 'Get the proof that the outcome of a spin or ticket was fixed in the public log',
-    scope: 'partner',
-    status: 200,
-    response: SpinProof,
-    errors: [ERRORS.notFound, ERRORS.noProof],
-    failure: ERRORS.internal,
+export const getSpinProof = partner.get('getSpinProof', '/spins/{spinId}/proof', {
+  summary: 'Get the proof that the outcome of a spin or ticket was fixed in the public log',
+  description: `Verify the proof with the verifier at \`/docs/verify\`, or the page \`/verify\`, and a log key from a source other than this service. \`reason\` of ${ERRORS.noProof.code} explains why there is no proof: FORCED (a tester chose the outcome), BEFORE_LOG (the outcome was dealt before the installation had a public log), or ARCHIVED (the day of the spin is archived).`,
+  response: SpinProof,
+  errors: [ERRORS.notFound, ERRORS.noProof],
+  example: {
+    format: 'spindle proof v1',
+    spinId: '3f0c1f5ab3d94dd0a6a1c9d1b0e0f4c2',
+    gameId: 7,
+    outcome: { index: 2049, code: 0, nonce: HASH },
+    path: [HASH],
+    ...LOGGED,
   },
-  {
-    description: `Verify the proof with the verifier at \`/docs/verify\`, or the page \`/verify\`, and a log key from a source other than this service. \`reason\` of ${ERRORS.noProof.code} explains why there is no proof: FORCED (a tester chose the outcome), BEFORE_LOG (the outcome was dealt before the installation had a public log), or ARCHIVED (the day of the spin is archived).`,
-    response: {
-      format: 'spindle proof v1',
-      spinId: '3f0c1f5ab3d94dd0a6a1c9d1b0e0f4c2',
-      gameId: 7,
-      outcome: { index: 2049, code: 0, nonce: HASH },
-      path: [HASH],
-      ...LOGGED,
-    },
-  },
-);
+});
 
-export const getAnySpinProof = endpoint(
-  { ...getSpinProof, operationId: 'getAnySpinProof', scope: 'operator' },
-  getSpinProof.shown,
-);
+export const getAnySpinProof = operator.get('getAnySpinProof', '/spins/{spinId}/proof', getSpinProof);
 
-export const getRoundProof = endpoint(
-  {
-    method: 'get',
-    path: '/rounds/{roundId}/proof',
-    params: { roundId: PATH.roundId },
-    operationId: 'getRoundProof',
-    tag: 'Proofs',
-    summary: 'Get the proof that the shoe of a round was fixed in the public log',
-    scope: 'play',
-    status: 200,
-    response: RoundProof,
-    errors: [ERRORS.roundNotFound, ERRORS.noProof],
-    failure: ERRORS.internal,
+export const getRoundProof = play.get('getRoundProof', '/rounds/{roundId}/proof', {
+  summary: 'Get the proof that the shoe of a round was fixed in the public log',
+  description:
+    'Verify this proof like the proof of a spin. The seed of the shoe is null while the round is open.',
+  response: RoundProof,
+  errors: [ERRORS.roundNotFound, ERRORS.noProof],
+  example: {
+    format: 'spindle proof v1',
+    roundId: '3f0c1f5ab3d94dd0a6a1c9d1b0e0f4c2',
+    gameId: 9,
+    shoe: { index: 17, commitment: HASH, seed: null },
+    path: [HASH],
+    ...LOGGED,
   },
-  {
-    description:
-      'Verify this proof like the proof of a spin. The seed of the shoe is null while the round is open.',
-    response: {
-      format: 'spindle proof v1',
-      roundId: '3f0c1f5ab3d94dd0a6a1c9d1b0e0f4c2',
-      gameId: 9,
-      shoe: { index: 17, commitment: HASH, seed: null },
-      path: [HASH],
-      ...LOGGED,
-    },
-  },
-);
+});
 
-export const getAnyRoundProof = endpoint(
-  { ...getRoundProof, operationId: 'getAnyRoundProof', scope: 'operator' },
-  getRoundProof.shown,
-);
+export const getAnyRoundProof = operator.get('getAnyRoundProof', '/rounds/{roundId}/proof', getRoundProof);
 
-export const listBlocks = endpoint(
-  {
-    method: 'get',
-    path: '/games/{id}/blocks',
-    params: { id: PATH.gameId },
-    operationId: 'listBlocks',
-    tag: 'Proofs',
-    summary: "List a game's entries in the public log",
-    scope: 'partner',
-    query: BlocksQuery,
-    status: 200,
-    response: LoggedBlocks,
-    errors: [ERRORS.gameNotRegistered],
-    failure: ERRORS.internal,
-  },
-  {
-    description:
-      "Lists the blocks, voids and lost blocks of a game, ordered by number. The label key finds the game's records in the public log: each number must occur there once, and no number may be higher than the last entry. Without the label key nobody can tell to which game a record belongs.",
-    response: { gameConfigId: 7, labelKey: HASH, labelKeyHash: HASH, blocks: [ITEM], nextCursor: null },
-  },
-);
+export const listBlocks = partner.get('listBlocks', '/games/{id}/blocks', {
+  summary: "List a game's entries in the public log",
+  description:
+    "Lists the blocks, voids and lost blocks of a game, ordered by number. The label key finds the game's records in the public log: each number must occur there once, and no number may be higher than the last entry. Without the label key nobody can tell to which game a record belongs.",
+  query: BlocksQuery,
+  response: LoggedBlocks,
+  errors: [ERRORS.gameNotRegistered],
+  example: { gameConfigId: 7, labelKey: HASH, labelKeyHash: HASH, blocks: [ITEM], nextCursor: null },
+});
 
-export const listAnyBlocks = endpoint(
-  { ...listBlocks, operationId: 'listAnyBlocks', scope: 'operator', errors: [ERRORS.gameNotFound] },
-  listBlocks.shown,
-);
+export const listAnyBlocks = operator.get('listAnyBlocks', '/games/{id}/blocks', {
+  ...listBlocks,
+  errors: [ERRORS.gameNotFound],
+});
 
-export const getBlock = endpoint(
-  {
-    method: 'get',
-    path: '/games/{id}/blocks/{number}',
-    params: { id: PATH.gameId, number: PATH.blockNumber },
-    operationId: 'getBlock',
-    tag: 'Proofs',
-    summary: "Get a game's entry in the public log, with its proof and revealed data",
-    scope: 'partner',
-    query: BlockQuery,
-    status: 200,
-    response: LoggedBlockDetail,
-    errors: [ERRORS.gameNotRegistered, ERRORS.notFound],
-    failure: ERRORS.internal,
+export const getBlock = partner.get('getBlock', '/games/{id}/blocks/{number}', {
+  summary: "Get a game's entry in the public log, with its proof and revealed data",
+  description:
+    'Once the block is EXHAUSTED, `reveal` has its seed and nonce. Together with the PAR sheet they reproduce every outcome.',
+  query: BlockQuery,
+  response: LoggedBlockDetail,
+  errors: [ERRORS.gameNotRegistered, ERRORS.notFound],
+  example: {
+    ...ITEM,
+    status: 'EXHAUSTED',
+    entry: ENTRY,
+    salt: HASH,
+    label: LOGGED.label,
+    tlogProof: LOGGED.tlogProof,
+    reveal: { seed: HASH, nonce: HASH },
   },
-  {
-    description:
-      'Once the block is EXHAUSTED, `reveal` has its seed and nonce. Together with the PAR sheet they reproduce every outcome.',
-    response: {
-      ...ITEM,
-      status: 'EXHAUSTED',
-      entry: ENTRY,
-      salt: HASH,
-      label: LOGGED.label,
-      tlogProof: LOGGED.tlogProof,
-      reveal: { seed: HASH, nonce: HASH },
-    },
-  },
-);
+});
 
-export const getAnyBlock = endpoint(
-  {
-    ...getBlock,
-    operationId: 'getAnyBlock',
-    scope: 'operator',
-    errors: [ERRORS.gameNotFound, ERRORS.notFound],
-  },
-  getBlock.shown,
-);
+export const getAnyBlock = operator.get('getAnyBlock', '/games/{id}/blocks/{number}', {
+  ...getBlock,
+  errors: [ERRORS.gameNotFound, ERRORS.notFound],
+});

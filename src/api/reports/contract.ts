@@ -4,7 +4,9 @@ import { ERRORS } from '../../domain/errors.js';
 import { GAME_TYPES } from '../../domain/games/kindOfGame.js';
 import { choice, escapeFormulas, extensible, ID_MAX, nullable, timestamp, usd } from '../../domain/schema.js';
 import { SignificantEvent } from '../../domain/significantEvents.js';
-import { endpoint } from '../contract/endpoint.js';
+import { endpointsOf } from '../contract/endpoint.js';
+
+const { partner, operator } = endpointsOf('Reports');
 
 const day = (description: string) => Type.String({ description: `${description}, as YYYY-MM-DD` });
 
@@ -213,36 +215,27 @@ function csvOf(rows: readonly object[]): string {
 
 const GAMES_TEXT = `Figures are exact sums of daily totals. Games without spins have zeros. For the same days the figures equal those of the settlement reports. Intervals that end now include all entries committed so far; days up to \`completeTo\` are final. RANGE without both days is refused with ${ERRORS.fieldMissing.code}. CSV has all rows, or the single line \`No Activity\`.`;
 
-export const getPartnerGamesReport = endpoint(
-  {
-    method: 'get',
-    path: '/reports/games',
-    operationId: 'getPartnerGamesReport',
-    tag: 'Reports',
-    summary: 'Report the wagers and payouts of your games in an interval (CSV with `Accept: text/csv`)',
-    scope: 'partner',
-    query: PartnerReportQuery,
-    status: 200,
-    response: GamesReport,
-    hasSums: true,
-    hasCsv: true,
-    errors: [ERRORS.fieldMissing, ERRORS.invalidDate, ERRORS.gameNotRegistered],
-    failure: ERRORS.internal,
-  },
-  { description: GAMES_TEXT, response: { ...GAMES, generatedBy: 'partner:1' }, csv: csvOf(GAMES.rows) },
-);
+export const getPartnerGamesReport = partner.get('getPartnerGamesReport', '/reports/games', {
+  summary: 'Report the wagers and payouts of your games in an interval (CSV with `Accept: text/csv`)',
+  description: GAMES_TEXT,
+  query: PartnerReportQuery,
+  response: GamesReport,
+  hasSums: true,
+  hasCsv: true,
+  errors: [ERRORS.fieldMissing, ERRORS.invalidDate, ERRORS.gameNotRegistered],
+  example: { ...GAMES, generatedBy: 'partner:1' },
+  csvExample: csvOf(GAMES.rows),
+});
 
-export const getGamesReport = endpoint(
-  {
-    ...getPartnerGamesReport,
-    operationId: 'getGamesReport',
-    summary: 'Report the wagers and payouts of games in an interval (CSV with `Accept: text/csv`)',
-    scope: 'operator',
-    query: GamesReportQuery,
-    errors: [ERRORS.fieldMissing, ERRORS.invalidDate, ERRORS.gameNotFound, ERRORS.partnerNotFound],
-  },
-  { description: GAMES_TEXT, response: GAMES, csv: csvOf(GAMES.rows) },
-);
+export const getGamesReport = operator.get('getGamesReport', '/reports/games', {
+  ...getPartnerGamesReport,
+  summary: 'Report the wagers and payouts of games in an interval (CSV with `Accept: text/csv`)',
+  description: GAMES_TEXT,
+  query: GamesReportQuery,
+  errors: [ERRORS.fieldMissing, ERRORS.invalidDate, ERRORS.gameNotFound, ERRORS.partnerNotFound],
+  example: GAMES,
+  csvExample: csvOf(GAMES.rows),
+});
 
 const OWED = {
   players: 1200,
@@ -254,36 +247,25 @@ const OWED = {
   communalBudgetUsd: 880,
 };
 
-export const getLiabilityReport = endpoint(
-  {
-    method: 'get',
-    path: '/reports/liability',
-    operationId: 'getLiabilityReport',
-    tag: 'Reports',
-    summary: 'Report the liabilities of partners to their players (CSV with `Accept: text/csv`)',
-    scope: 'operator',
-    query: LiabilityQuery,
-    status: 200,
-    response: LiabilityReport,
-    hasSums: true,
-    hasCsv: true,
-    errors: [ERRORS.invalidDate],
-    failure: ERRORS.internal,
+export const getLiabilityReport = operator.get('getLiabilityReport', '/reports/liability', {
+  summary: 'Report the liabilities of partners to their players (CSV with `Accept: text/csv`)',
+  description: `Returns the current liabilities, or those at the end of a past day. Balances are openings + adjustments + payouts − wagers + shares up to then, including forced spins, as exact sums of daily totals. A day that is not over is refused with ${ERRORS.invalidDate.code}. Future payouts of a live raffle are not included.`,
+  query: LiabilityQuery,
+  response: LiabilityReport,
+  hasSums: true,
+  hasCsv: true,
+  errors: [ERRORS.invalidDate],
+  example: {
+    report: 'liability',
+    date: null,
+    generatedAt: GAMES.generatedAt,
+    generatedBy: 'anna',
+    noActivity: false,
+    rows: [{ partnerId: 1, slug: 'acme', ...OWED }],
+    totals: OWED,
   },
-  {
-    description: `Returns the current liabilities, or those at the end of a past day. Balances are openings + adjustments + payouts − wagers + shares up to then, including forced spins, as exact sums of daily totals. A day that is not over is refused with ${ERRORS.invalidDate.code}. Future payouts of a live raffle are not included.`,
-    response: {
-      report: 'liability',
-      date: null,
-      generatedAt: GAMES.generatedAt,
-      generatedBy: 'anna',
-      noActivity: false,
-      rows: [{ partnerId: 1, slug: 'acme', ...OWED }],
-      totals: OWED,
-    },
-    csv: csvOf([{ partnerId: 1, slug: 'acme', ...OWED }]),
-  },
-);
+  csvExample: csvOf([{ partnerId: 1, slug: 'acme', ...OWED }]),
+});
 
 const EVENT = {
   eventId: 'a412',
@@ -322,28 +304,16 @@ const WIN = {
   payoutUsd: 250,
 };
 
-export const getEventsReport = endpoint(
-  {
-    method: 'get',
-    path: '/reports/events',
-    operationId: 'getEventsReport',
-    tag: 'Reports',
-    summary: 'List significant events, oldest first (CSV with `Accept: text/csv`)',
-    scope: 'operator',
-    query: EventsReportQuery,
-    status: 200,
-    response: EventsReport,
-    hasCsv: true,
-    errors: [],
-    failure: ERRORS.internal,
+export const getEventsReport = operator.get('getEventsReport', '/reports/events', {
+  summary: 'List significant events, oldest first (CSV with `Accept: text/csv`)',
+  description:
+    'Lists every action of the audit log with its severity, and every large win. `gameId`, `playerId`, `spinId` and `payoutUsd` describe a large win. `data` has the stored details of the event. CSV has all events of the range. [Reports](/docs/reports) lists the types.',
+  query: EventsReportQuery,
+  response: EventsReport,
+  hasCsv: true,
+  example: {
+    events: [EVENT, WIN],
+    nextCursor: 'a412.w17',
   },
-  {
-    description:
-      'Lists every action of the audit log with its severity, and every large win. `gameId`, `playerId`, `spinId` and `payoutUsd` describe a large win. `data` has the stored details of the event. CSV has all events of the range. [Reports](/docs/reports) lists the types.',
-    response: {
-      events: [EVENT, WIN],
-      nextCursor: 'a412.w17',
-    },
-    csv: csvOf([EVENT, WIN]),
-  },
-);
+  csvExample: csvOf([EVENT, WIN]),
+});

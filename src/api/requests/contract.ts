@@ -1,10 +1,12 @@
 /** Schemas and operation of the look-up of a request by its requestId. */
 import { Type } from '#typebox';
 import { ERRORS } from '../../domain/errors.js';
-import { nullable, opaque, PATH, timestamp, usd } from '../../domain/schema.js';
+import { nullable, opaque, timestamp, usd } from '../../domain/schema.js';
 import { RoundRecordResponse } from '../blackjack/contract.js';
-import { endpoint, operatorRead } from '../contract/endpoint.js';
+import { endpointsOf } from '../contract/endpoint.js';
 import { OperatorSpin, showSpin } from '../spins/contract.js';
+
+const { operator } = endpointsOf('Partners');
 
 export const RequestQuery = Type.Object({ requestId: opaque('The `requestId` of the request') });
 
@@ -47,29 +49,20 @@ export const FoundRequest = Type.Object({
   refusedAdjustments: Type.Array(RefusedAdjustment, { description: 'Newest first' }),
 });
 
-export const findRequest = endpoint(
-  {
-    ...operatorRead,
-    path: '/partners/{id}/requests',
-    params: { id: PATH.partnerId },
-    operationId: 'findRequest',
-    tag: 'Partners',
-    summary: "Find what a partner's `requestId` led to",
-    query: RequestQuery,
-    response: FoundRequest,
-    hasSums: true,
-    errors: [ERRORS.partnerNotFound, ERRORS.unavailable],
+export const findRequest = operator.get('findRequest', '/partners/{id}/requests', {
+  summary: "Find what a partner's `requestId` led to",
+  description:
+    'Finds the spin, ticket or deal that the `requestId` is bound to, and the adjustment with it. Tickets and adjustments are found forever, spins and deals as long as their `requestId` is bound; find older ones by time in the statement of the player. A refused spin or deal leaves no record, so empty lists mean that the request never came or was refused. Refused adjustments are found.',
+  query: RequestQuery,
+  response: FoundRequest,
+  hasSums: true,
+  errors: [ERRORS.partnerNotFound, ERRORS.unavailable],
+  example: {
+    partnerId: 2,
+    requestId: 'first-spin',
+    spins: [showSpin.example],
+    rounds: [],
+    adjustment: null,
+    refusedAdjustments: [],
   },
-  {
-    description:
-      'Finds the spin, ticket or deal that the `requestId` is bound to, and the adjustment with it. Tickets and adjustments are found forever, spins and deals as long as their `requestId` is bound; find older ones by time in the statement of the player. A refused spin or deal leaves no record, so empty lists mean that the request never came or was refused. Refused adjustments are found.',
-    response: {
-      partnerId: 2,
-      requestId: 'first-spin',
-      spins: [showSpin.shown.response],
-      rounds: [],
-      adjustment: null,
-      refusedAdjustments: [],
-    },
-  },
-);
+});

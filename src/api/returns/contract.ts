@@ -6,14 +6,15 @@ import {
   choice,
   ID_MAX,
   nullable,
-  PATH,
   Page,
   pageMembers,
   REASON_PATTERN,
   timestamp,
   usd,
 } from '../../domain/schema.js';
-import { endpoint } from '../contract/endpoint.js';
+import { endpointsOf } from '../contract/endpoint.js';
+
+const { partner, operator } = endpointsOf('Games');
 
 const day = (description: string) => Type.String({ description: `${description}, as YYYY-MM-DD` });
 
@@ -211,125 +212,66 @@ const REVIEW = {
   closedBy: null,
 };
 
-export const getGameRtp = endpoint(
-  {
-    method: 'get',
-    path: '/games/{id}/rtp',
-    params: { id: PATH.gameId },
-    operationId: 'getGameRtp',
-    tag: 'Games',
-    summary: 'Get the return to player of a game, assessed by the variance of its PAR sheet',
-    scope: 'partner',
-    query: RtpQuery,
-    status: 200,
-    response: GameRtp,
-    hasSums: true,
-    errors: [ERRORS.gameNotRegistered],
-    failure: ERRORS.internal,
-  },
-  {
-    description:
-      'The return is assessed once a day, when the whole day is in the ledger. Forced spins and voided rounds are excluded. For a fair game, chance alone makes 1 % of the assessments `REVIEW` and 4 % `WATCH`. For raffles and blackjack tables `expected` is null, and the return is not assessed.',
-    response: RTP,
-  },
-);
+export const getGameRtp = partner.get('getGameRtp', '/games/{id}/rtp', {
+  summary: 'Get the return to player of a game, assessed by the variance of its PAR sheet',
+  description:
+    'The return is assessed once a day, when the whole day is in the ledger. Forced spins and voided rounds are excluded. For a fair game, chance alone makes 1 % of the assessments `REVIEW` and 4 % `WATCH`. For raffles and blackjack tables `expected` is null, and the return is not assessed.',
+  query: RtpQuery,
+  response: GameRtp,
+  hasSums: true,
+  errors: [ERRORS.gameNotRegistered],
+  example: RTP,
+});
 
-export const getAnyGameRtp = endpoint(
-  { ...getGameRtp, operationId: 'getAnyGameRtp', scope: 'operator', errors: [ERRORS.gameNotFound] },
-  getGameRtp.shown,
-);
+export const getAnyGameRtp = operator.get('getAnyGameRtp', '/games/{id}/rtp', {
+  ...getGameRtp,
+  errors: [ERRORS.gameNotFound],
+});
 
-export const listRtpReviews = endpoint(
-  {
-    method: 'get',
-    path: '/rtp-reviews',
-    operationId: 'listRtpReviews',
-    tag: 'Games',
-    summary: 'List the reviews of returns to player, newest first',
-    scope: 'operator',
-    query: RtpReviewsQuery,
-    status: 200,
-    response: RtpReviewList,
-    hasSums: true,
-    errors: [],
-    failure: ERRORS.internal,
-  },
-  {
-    description:
-      'An assessment with `REVIEW` or `ALERT` opens a review if the game has no open review. `total` counts up to 10,000.',
-    response: { reviews: [REVIEW], page: 1, limit: 20, total: 1 },
-  },
-);
+export const listRtpReviews = operator.get('listRtpReviews', '/rtp-reviews', {
+  summary: 'List the reviews of returns to player, newest first',
+  description:
+    'An assessment with `REVIEW` or `ALERT` opens a review if the game has no open review. `total` counts up to 10,000.',
+  query: RtpReviewsQuery,
+  response: RtpReviewList,
+  hasSums: true,
+  example: { reviews: [REVIEW], page: 1, limit: 20, total: 1 },
+});
 
-export const getRtpReview = endpoint(
-  {
-    method: 'get',
-    path: '/rtp-reviews/{id}',
-    params: { id: PATH.reviewId },
-    operationId: 'getRtpReview',
-    tag: 'Games',
-    summary: 'Get a review of a return to player',
-    scope: 'operator',
-    status: 200,
-    response: RtpReview,
-    hasSums: true,
-    errors: [ERRORS.notFound],
-    failure: ERRORS.internal,
-  },
-  {
-    description: 'Returns a review with its notes and assessments.',
-    response: REVIEW,
-  },
-);
+export const getRtpReview = operator.get('getRtpReview', '/rtp-reviews/{id}', {
+  summary: 'Get a review of a return to player',
+  description: 'Returns a review with its notes and assessments.',
+  response: RtpReview,
+  hasSums: true,
+  errors: [ERRORS.notFound],
+  example: REVIEW,
+});
 
-export const addRtpNote = endpoint(
-  {
-    method: 'post',
-    path: '/rtp-reviews/{id}/notes',
-    params: { id: PATH.reviewId },
-    operationId: 'addRtpNote',
-    tag: 'Games',
-    summary: 'Add a note to a review',
-    scope: 'operator',
-    body: RtpNoteBody,
-    status: 201,
-    response: RtpReview,
-    hasSums: true,
-    errors: [ERRORS.notFound],
-    failure: ERRORS.internal,
-  },
-  {
-    description: 'Notes never change. Closed reviews also accept notes.',
-    request: { text: NOTE.text },
-    response: REVIEW,
-  },
-);
+export const addRtpNote = operator.post('addRtpNote', '/rtp-reviews/{id}/notes', {
+  summary: 'Add a note to a review',
+  description: 'Notes never change. Closed reviews also accept notes.',
+  body: RtpNoteBody,
+  status: 201,
+  response: RtpReview,
+  hasSums: true,
+  errors: [ERRORS.notFound],
+  bodyExample: { text: NOTE.text },
+  example: REVIEW,
+});
 
-export const closeRtpReview = endpoint(
-  {
-    method: 'post',
-    path: '/rtp-reviews/{id}/close',
-    params: { id: PATH.reviewId },
-    operationId: 'closeRtpReview',
-    tag: 'Games',
-    summary: 'Close a review permanently with its finding',
-    scope: 'operator',
-    body: RtpCloseBody,
-    status: 200,
-    response: RtpReview,
-    hasSums: true,
-    errors: [ERRORS.notFound],
-    failure: ERRORS.internal,
+export const closeRtpReview = operator.post('closeRtpReview', '/rtp-reviews/{id}/close', {
+  summary: 'Close a review permanently with its finding',
+  description: `The text becomes the last note of the review. A closed review cannot be closed again (${ERRORS.validationFailed.code}). The next assessment with \`REVIEW\` or \`ALERT\` opens a new review.`,
+  body: RtpCloseBody,
+  response: RtpReview,
+  hasSums: true,
+  errors: [ERRORS.notFound],
+  bodyExample: { finding: 'CHANCE', text: NOTE.text },
+  example: {
+    ...REVIEW,
+    status: 'CLOSED',
+    finding: 'CHANCE',
+    closedAt: NOTE.at,
+    closedBy: NOTE.by,
   },
-  {
-    description: `The text becomes the last note of the review. A closed review cannot be closed again (${ERRORS.validationFailed.code}). The next assessment with \`REVIEW\` or \`ALERT\` opens a new review.`,
-    request: { finding: 'CHANCE', text: NOTE.text },
-    response: {
-      ...REVIEW,
-      status: 'CLOSED',
-      finding: 'CHANCE',
-      closedAt: NOTE.at,
-      closedBy: NOTE.by,
-    },
-  },
-);
+});

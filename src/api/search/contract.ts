@@ -1,7 +1,9 @@
 /** Schemas and operation of the operators' search over partners, games, players, spins, rounds and keys. */
 import { Type } from '#typebox';
 import { KEY_PREFIX, nullable, opaque } from '../../domain/schema.js';
-import { endpoint, operatorRead } from '../contract/endpoint.js';
+import { endpointsOf } from '../contract/endpoint.js';
+
+const { operator } = endpointsOf('Service');
 
 export const SearchQuery = Type.Object({
   q: opaque(
@@ -58,35 +60,26 @@ export const Found = Type.Object(
   { description: 'At most 10 matches of each kind' },
 );
 
-export const search = endpoint(
-  {
-    ...operatorRead,
-    path: '/search',
-    operationId: 'search',
-    tag: 'Service',
-    summary: 'Search for partners, games, players, spins, rounds and keys',
-    query: SearchQuery,
-    response: Found,
-    errors: [],
+export const search = operator.get('search', '/search', {
+  summary: 'Search for partners, games, players, spins, rounds and keys',
+  description:
+    'Returns at most 10 matches of each kind. Players are found only by their full name, and only at the newest 50 partners; `slug/player` finds a player of any partner. A search for a key compares only its stored prefix.',
+  query: SearchQuery,
+  response: Found,
+  example: {
+    partners: [{ partnerId: 2, slug: 'acme', name: 'Acme Games' }],
+    games: [
+      {
+        gameConfigId: 3,
+        partnerId: 2,
+        displayName: 'Acme Sevens',
+        configName: 'ACME_SEVENS',
+        gameType: 'slot',
+      },
+    ],
+    players: [],
+    plays: [],
+    keys: [],
+    operators: [],
   },
-  {
-    description:
-      'Returns at most 10 matches of each kind. Players are found only by their full name, and only at the newest 50 partners; `slug/player` finds a player of any partner. A search for a key compares only its stored prefix.',
-    response: {
-      partners: [{ partnerId: 2, slug: 'acme', name: 'Acme Games' }],
-      games: [
-        {
-          gameConfigId: 3,
-          partnerId: 2,
-          displayName: 'Acme Sevens',
-          configName: 'ACME_SEVENS',
-          gameType: 'slot',
-        },
-      ],
-      players: [],
-      plays: [],
-      keys: [],
-      operators: [],
-    },
-  },
-);
+});

@@ -6,9 +6,10 @@ import type { Endpoint } from '../contract/endpoint.js';
 import type { JsonObject } from './body.js';
 import type { Caller as OperatorCaller } from './operatorAccess.js';
 
-type ParamsOf<Of> = Of extends { readonly params: infer Params }
-  ? { readonly [Name in keyof Params]: string }
-  : Readonly<Record<string, string>>;
+type NamesIn<Path> = Path extends `${string}{${infer Name}}${infer Rest}` ? Name | NamesIn<Rest> : never;
+type ParamsOf<Of> = Of extends { readonly path: infer Path extends string }
+  ? Readonly<Record<string extends Path ? string : NamesIn<Path>, string>>
+  : never;
 type QueryOf<Of> = Of extends { readonly query: infer Query extends TSchema }
   ? Readonly<Static<Query>>
   : Readonly<Record<string, unknown>>;

@@ -5,15 +5,16 @@ import {
   escapeFormulas,
   ID_MAX,
   nullable,
-  PATH,
   Page,
   pageMembers,
   REASON_PATTERN,
   usd,
 } from '../../domain/schema.js';
 import { ReportStatus, SettlementReport } from '../../domain/settlement.js';
-import { endpoint } from '../contract/endpoint.js';
+import { endpointsOf } from '../contract/endpoint.js';
 import { ReasonQuery } from '../partners/contract.js';
+
+const { partner, operator } = endpointsOf('Settlements');
 
 const REVISION = Type.Integer({ minimum: 1, maximum: ID_MAX });
 
@@ -108,135 +109,82 @@ const JUDGING_ERRORS = [
   ERRORS.reportStatus,
 ];
 
-export const listSettlements = endpoint(
-  {
-    method: 'get',
-    path: '/settlements',
-    operationId: 'listSettlements',
-    tag: 'Settlements',
-    summary: 'List the settlement reports of all days, newest first',
-    scope: 'partner',
-    query: Page,
-    status: 200,
-    response: SettlementList,
-    hasSums: true,
-    errors: [],
-    failure: ERRORS.internal,
-  },
-  {
-    description: 'Lists the newest revision of each report, newest day first.',
-    response: { reports: [REPORT], page: 1, limit: 20, total: 1 },
-  },
-);
+export const listSettlements = partner.get('listSettlements', '/settlements', {
+  summary: 'List the settlement reports of all days, newest first',
+  description: 'Lists the newest revision of each report, newest day first.',
+  query: Page,
+  response: SettlementList,
+  hasSums: true,
+  example: { reports: [REPORT], page: 1, limit: 20, total: 1 },
+});
 
-export const getSettlement = endpoint(
-  {
-    method: 'get',
-    path: '/settlements/{date}',
-    params: { date: PATH.reportDate },
-    operationId: 'getSettlement',
-    tag: 'Settlements',
-    summary: 'Get the settlement report of a UTC day (CSV with `Accept: text/csv`)',
-    scope: 'partner',
-    query: ReadRevision,
-    status: 200,
-    response: SettlementReport,
-    hasSums: true,
-    hasCsv: true,
-    errors: [ERRORS.invalidDate, ERRORS.reportNotFound],
-    failure: ERRORS.internal,
-  },
-  {
-    description:
-      'Returns the report of a UTC day. `integrityHash` is the SHA-256 of its canonical JSON (RFC 8785), and `previousHash` links it to the previous report. With `Accept: text/csv` the response is the breakdown by game as CSV.',
-    response: REPORT,
-    csv: 'gameConfigId,configName,displayName,gameType,spins,wageredUsd,paidOutUsd,ggrUsd,actualRtp,certifiedRtp,communityBonusUsd\r\n3,"CLASSIC_THREE","Classic Three","slot",1,0.25,0.5,-0.25,2,0.925,0\r\n',
-  },
-);
+export const getSettlement = partner.get('getSettlement', '/settlements/{date}', {
+  summary: 'Get the settlement report of a UTC day (CSV with `Accept: text/csv`)',
+  description:
+    'Returns the report of a UTC day. `integrityHash` is the SHA-256 of its canonical JSON (RFC 8785), and `previousHash` links it to the previous report. With `Accept: text/csv` the response is the breakdown by game as CSV.',
+  query: ReadRevision,
+  response: SettlementReport,
+  hasSums: true,
+  hasCsv: true,
+  errors: [ERRORS.invalidDate, ERRORS.reportNotFound],
+  example: REPORT,
+  csvExample:
+    'gameConfigId,configName,displayName,gameType,spins,wageredUsd,paidOutUsd,ggrUsd,actualRtp,certifiedRtp,communityBonusUsd\r\n3,"CLASSIC_THREE","Classic Three","slot",1,0.25,0.5,-0.25,2,0.925,0\r\n',
+});
 
-export const acknowledgeSettlement = endpoint(
+export const acknowledgeSettlement = partner.post(
+  'acknowledgeSettlement',
+  '/settlements/{date}/acknowledge',
   {
-    method: 'post',
-    path: '/settlements/{date}/acknowledge',
-    params: { date: PATH.reportDate },
-    operationId: 'acknowledgeSettlement',
-    tag: 'Settlements',
     summary: 'Acknowledge the newest revision of a report permanently',
-    scope: 'partner',
-    body: AcknowledgeBody,
-    isBodyOptional: true,
-    query: JudgedRevision,
-    status: 200,
-    response: SettlementReport,
-    hasSums: true,
-    errors: JUDGING_ERRORS,
-    failure: ERRORS.internal,
-  },
-  {
     description:
       'Accepts a report. An acknowledged report never changes. Send the `revision` that you have read, so that you do not acknowledge a newer revision unread.',
-    request: { revision: 1 },
-    response: { ...REPORT, reportStatus: 'ACKNOWLEDGED', acknowledgedAt: '2026-11-22T09:30:00.084Z' },
-  },
-);
-
-export const disputeSettlement = endpoint(
-  {
-    method: 'post',
-    path: '/settlements/{date}/dispute',
-    params: { date: PATH.reportDate },
-    operationId: 'disputeSettlement',
-    tag: 'Settlements',
-    summary: 'Dispute the newest revision of a report',
-    scope: 'partner',
-    body: DisputeBody,
     query: JudgedRevision,
-    status: 200,
+    body: AcknowledgeBody,
+    isBodyOptional: true,
     response: SettlementReport,
     hasSums: true,
     errors: JUDGING_ERRORS,
-    failure: ERRORS.internal,
-  },
-  {
-    description: 'Rejects a report. The operator investigates and issues a new revision.',
-    request: { reason: DISPUTE_REASON },
-    response: {
-      ...REPORT,
-      reportStatus: 'DISPUTED',
-      disputedAt: '2026-11-22T09:30:00.045Z',
-      disputeReason: DISPUTE_REASON,
-    },
+    bodyExample: { revision: 1 },
+    example: { ...REPORT, reportStatus: 'ACKNOWLEDGED', acknowledgedAt: '2026-11-22T09:30:00.084Z' },
   },
 );
 
-export const makeSettlement = endpoint(
-  {
-    method: 'post',
-    path: '/partners/{id}/settlements/{date}',
-    params: { id: PATH.partnerId, date: PATH.reportDate },
-    query: ReasonQuery,
-    operationId: 'makeSettlement',
-    tag: 'Settlements',
-    summary: 'Make the settlement report of a day, or a new revision of it',
-    scope: 'operator',
-    status: 201,
-    response: SettlementReport,
-    hasSums: true,
-    errors: [
-      ERRORS.invalidDate,
-      ERRORS.partnerNotFound,
-      ERRORS.noGames,
-      ERRORS.reportNotFound,
-      ERRORS.reportStatus,
-    ],
-    failure: ERRORS.reportFailed,
+export const disputeSettlement = partner.post('disputeSettlement', '/settlements/{date}/dispute', {
+  summary: 'Dispute the newest revision of a report',
+  description: 'Rejects a report. The operator investigates and issues a new revision.',
+  query: JudgedRevision,
+  body: DisputeBody,
+  response: SettlementReport,
+  hasSums: true,
+  errors: JUDGING_ERRORS,
+  bodyExample: { reason: DISPUTE_REASON },
+  example: {
+    ...REPORT,
+    reportStatus: 'DISPUTED',
+    disputedAt: '2026-11-22T09:30:00.045Z',
+    disputeReason: DISPUTE_REASON,
   },
-  {
-    description:
-      'Makes the report of a UTC day now, or a new revision of it. Reports are made every night without this call. The report is PENDING until the whole day is in the ledger. After a dispute, a revision with a `reason` resolves it. Without a reason the dispute stays open.',
-    response: { ...REPORT, revision: 2 },
-  },
-);
+});
+
+export const makeSettlement = operator.post('makeSettlement', '/partners/{id}/settlements/{date}', {
+  summary: 'Make the settlement report of a day, or a new revision of it',
+  description:
+    'Makes the report of a UTC day now, or a new revision of it. Reports are made every night without this call. The report is PENDING until the whole day is in the ledger. After a dispute, a revision with a `reason` resolves it. Without a reason the dispute stays open.',
+  query: ReasonQuery,
+  status: 201,
+  response: SettlementReport,
+  hasSums: true,
+  errors: [
+    ERRORS.invalidDate,
+    ERRORS.partnerNotFound,
+    ERRORS.noGames,
+    ERRORS.reportNotFound,
+    ERRORS.reportStatus,
+  ],
+  failure: ERRORS.reportFailed,
+  example: { ...REPORT, revision: 2 },
+});
 
 export const NextSettlementReport = Type.Omit(
   SettlementReport,
@@ -251,25 +199,17 @@ export const SettlementPreview = Type.Object({
 
 const { integrityHash, ...NEXT_REPORT } = REPORT;
 
-export const previewPartnerSettlement = endpoint(
+export const previewPartnerSettlement = operator.get(
+  'previewPartnerSettlement',
+  '/partners/{id}/settlements/{date}/preview',
   {
-    method: 'get',
-    path: '/partners/{id}/settlements/{date}/preview',
-    params: { id: PATH.partnerId, date: PATH.reportDate },
-    operationId: 'previewPartnerSettlement',
-    tag: 'Settlements',
     summary: 'Get the next revision of a report without making it, with the revision that is disputed',
-    scope: 'operator',
-    status: 200,
+    description:
+      'Composes the revision that `makeSettlement` would make now, and stores nothing. `disputed` is the newest revision with an open dispute, which a revision with a `reason` answers; null if there is none. Compare both before you answer a dispute.',
     response: SettlementPreview,
     hasSums: true,
     errors: makeSettlement.errors,
-    failure: ERRORS.internal,
-  },
-  {
-    description:
-      'Composes the revision that `makeSettlement` would make now, and stores nothing. `disputed` is the newest revision with an open dispute, which a revision with a `reason` answers; null if there is none. Compare both before you answer a dispute.',
-    response: {
+    example: {
       report: { ...NEXT_REPORT, revision: 2 },
       disputed: {
         ...REPORT,
@@ -281,19 +221,14 @@ export const previewPartnerSettlement = endpoint(
   },
 );
 
-export const getPartnerSettlement = endpoint(
+export const getPartnerSettlement = operator.get(
+  'getPartnerSettlement',
+  '/partners/{id}/settlements/{date}',
   {
     ...getSettlement,
-    operationId: 'getPartnerSettlement',
-    path: '/partners/{id}/settlements/{date}',
-    params: { id: PATH.partnerId, date: PATH.reportDate },
     summary: "Get the settlement report of a partner's day, in any revision",
-    scope: 'operator',
-    errors: [...getSettlement.errors, ERRORS.partnerNotFound],
-  },
-  {
-    ...getSettlement.shown,
     description: 'Returns the report as its partner reads it. `revision` selects an earlier revision.',
+    errors: [...getSettlement.errors, ERRORS.partnerNotFound],
   },
 );
 
@@ -321,39 +256,27 @@ export const ListedSettlement = Type.Object({
 
 export const OperatorSettlements = Type.Object({ reports: Type.Array(ListedSettlement), ...pageMembers });
 
-export const listAllSettlements = endpoint(
-  {
-    method: 'get',
-    path: '/settlements',
-    operationId: 'listAllSettlements',
-    tag: 'Settlements',
-    summary: 'List the newest revision of the settlement reports of all partners, newest day first',
-    scope: 'operator',
-    query: SettlementsQuery,
-    status: 200,
-    response: OperatorSettlements,
-    hasSums: true,
-    errors: [],
-    failure: ERRORS.internal,
+export const listAllSettlements = operator.get('listAllSettlements', '/settlements', {
+  summary: 'List the newest revision of the settlement reports of all partners, newest day first',
+  description: 'A disputed report needs a new revision, which `makeSettlement` makes.',
+  query: SettlementsQuery,
+  response: OperatorSettlements,
+  hasSums: true,
+  example: {
+    reports: [
+      {
+        partnerId: 2,
+        slug: 'acme',
+        reportDate: '2026-11-21',
+        revision: 1,
+        reportStatus: 'DISPUTED',
+        totalSpins: 48210,
+        ggrUsd: 662.25,
+        disputeReason: 'Two spins too many',
+      },
+    ],
+    page: 1,
+    limit: 20,
+    total: 1,
   },
-  {
-    description: 'A disputed report needs a new revision, which `makeSettlement` makes.',
-    response: {
-      reports: [
-        {
-          partnerId: 2,
-          slug: 'acme',
-          reportDate: '2026-11-21',
-          revision: 1,
-          reportStatus: 'DISPUTED',
-          totalSpins: 48210,
-          ggrUsd: 662.25,
-          disputeReason: 'Two spins too many',
-        },
-      ],
-      page: 1,
-      limit: 20,
-      total: 1,
-    },
-  },
-);
+});

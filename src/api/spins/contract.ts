@@ -8,16 +8,17 @@ import {
   id,
   nullable,
   opaque,
-  PATH,
   SandboxMark,
   timestamp,
   usd,
 } from '../../domain/schema.js';
 import { CommunityBonus } from '../communal/contract.js';
-import { endpoint } from '../contract/endpoint.js';
+import { endpointsOf } from '../contract/endpoint.js';
 import { RAFFLE_SPIN, SLOT_HISTORY, SLOT_SPIN, STATEMENT_ENTRY, TOLD_BONUS } from '../contract/examples.js';
 import { feedBounds, feedComplete, feedCursor, feedPaging } from '../contract/feedQuery.js';
 import { SPIN_CSV_EXAMPLE } from '../contract/spinCsv.js';
+
+const { partner, operator } = endpointsOf('Spins');
 
 /** Sentence about the binding time of a requestId (setting IDEMPOTENCY_TTL_S). */
 export const BINDING_TIME =
@@ -134,102 +135,68 @@ export const SpinFeed = Type.Object({
 
 export type SpinBody = Static<typeof SpinBody>;
 
-export const getSpin = endpoint(
-  {
-    method: 'get',
-    path: '/spins/{spinId}',
-    params: { spinId: PATH.spinId },
-    operationId: 'getSpin',
-    tag: 'Spins',
-    summary: 'Get a spin with its original response',
-    scope: 'partner',
-    status: 200,
-    response: SpinRecord,
-    hasSums: true,
-    errors: [ERRORS.notFound],
-    failure: ERRORS.internal,
-  },
-  {
-    description:
-      'Returns the original response to a spin, with its time, game, player, wager, the balances before and after, and its index in the sequence of its game.',
-    response: { ...SLOT_HISTORY, playerId: 'alice' },
-  },
-);
+export const getSpin = partner.get('getSpin', '/spins/{spinId}', {
+  summary: 'Get a spin with its original response',
+  description:
+    'Returns the original response to a spin, with its time, game, player, wager, the balances before and after, and its index in the sequence of its game.',
+  response: SpinRecord,
+  hasSums: true,
+  errors: [ERRORS.notFound],
+  example: { ...SLOT_HISTORY, playerId: 'alice' },
+});
 
-export const listSpins = endpoint(
-  {
-    method: 'get',
-    path: '/spins',
-    operationId: 'listSpins',
-    tag: 'Spins',
-    summary: "List the account's spins by time, oldest first (CSV with `Accept: text/csv`)",
-    scope: 'partner',
-    query: SpinFeedQuery,
-    status: 200,
-    response: SpinFeed,
-    hasSums: true,
-    hasCsv: true,
-    errors: [],
-    failure: ERRORS.internal,
+export const listSpins = partner.get('listSpins', '/spins', {
+  summary: "List the account's spins by time, oldest first (CSV with `Accept: text/csv`)",
+  description:
+    'A page may have fewer spins than `limit`, even none, while `nextCursor` is not null. New spins never cause a spin to be skipped or repeated. To follow the ledger, send the `spinId` of the last spin as `cursor`. CSV has all spins of the range. After days were archived and dropped, `completeFrom` (in CSV the header `X-Complete-From`) is the time from which all spins are available.',
+  query: SpinFeedQuery,
+  response: SpinFeed,
+  hasSums: true,
+  hasCsv: true,
+  example: {
+    spins: [{ ...SLOT_HISTORY, playerId: 'alice' }],
+    nextCursor: null,
   },
-  {
-    description:
-      'A page may have fewer spins than `limit`, even none, while `nextCursor` is not null. New spins never cause a spin to be skipped or repeated. To follow the ledger, send the `spinId` of the last spin as `cursor`. CSV has all spins of the range. After days were archived and dropped, `completeFrom` (in CSV the header `X-Complete-From`) is the time from which all spins are available.',
-    response: {
-      spins: [{ ...SLOT_HISTORY, playerId: 'alice' }],
-      nextCursor: null,
-    },
-    csv: SPIN_CSV_EXAMPLE,
-  },
-);
+  csvExample: SPIN_CSV_EXAMPLE,
+});
 
-export const spin = endpoint(
-  {
-    method: 'post',
-    path: '/spin',
-    operationId: 'spin',
-    tag: 'Spins',
-    summary: 'Spin a game once for a player',
-    scope: 'partner',
-    bodyLimit: SPIN_BYTES_MAX,
-    window: 'spin',
-    replays: true,
-    body: SpinBody,
-    status: 200,
-    response: SpinResponse,
-    errors: [
-      ERRORS.gameNotRegistered,
-      ERRORS.blackjackOnly,
-      ERRORS.dealingOff,
-      ERRORS.gameNotActive,
-      ERRORS.wagerMismatch,
-      ERRORS.spinInProgress,
-      ERRORS.requestIdReused,
-      ERRORS.playerBlocked,
-      ERRORS.queueExhausted,
-      ERRORS.raffleClosed,
-      ERRORS.insufficientBalance,
-      ERRORS.fundingUnavailable,
-      ERRORS.noBlockServable,
-    ],
-    failure: ERRORS.spinFailed,
+export const spin = partner.post('spin', '/spin', {
+  summary: 'Spin a game once for a player',
+  description: `Charges the wager, deals the next outcome of the game, credits the payout and responds, in one atomic step. Send a new \`requestId\` with each spin. If the result is not known, send the same request with the same \`requestId\`: its response has the same bytes and the header \`Idempotent-Replayed: true\`. [What to do after each response](/docs/requests#what-to-do-after-each-response) says after which responses the spin has happened. Change the \`requestId\` only if no attempt with it may have happened.`,
+  window: 'spin',
+  replays: true,
+  bodyLimit: SPIN_BYTES_MAX,
+  body: SpinBody,
+  response: SpinResponse,
+  errors: [
+    ERRORS.gameNotRegistered,
+    ERRORS.blackjackOnly,
+    ERRORS.dealingOff,
+    ERRORS.gameNotActive,
+    ERRORS.wagerMismatch,
+    ERRORS.spinInProgress,
+    ERRORS.requestIdReused,
+    ERRORS.playerBlocked,
+    ERRORS.queueExhausted,
+    ERRORS.raffleClosed,
+    ERRORS.insufficientBalance,
+    ERRORS.fundingUnavailable,
+    ERRORS.noBlockServable,
+  ],
+  failure: ERRORS.spinFailed,
+  bodyExample: {
+    gameId: 3,
+    playerId: 'alice',
+    wagerUsd: 0.25,
+    requestId: '0197d2c4-9c1e-7a55-8f6e-3b1f0a2c4d5e',
   },
-  {
-    description: `Charges the wager, deals the next outcome of the game, credits the payout and responds, in one atomic step. Send a new \`requestId\` with each spin. If the result is not known, send the same request with the same \`requestId\`: its response has the same bytes and the header \`Idempotent-Replayed: true\`. [What to do after each response](/docs/requests#what-to-do-after-each-response) says after which responses the spin has happened. Change the \`requestId\` only if no attempt with it may have happened.`,
-    request: {
-      gameId: 3,
-      playerId: 'alice',
-      wagerUsd: 0.25,
-      requestId: '0197d2c4-9c1e-7a55-8f6e-3b1f0a2c4d5e',
-    },
-    responses: {
-      slot: SLOT_SPIN,
-      bonus: { ...SLOT_SPIN, balance: { balanceUsd: 1002.25 }, communityBonus: TOLD_BONUS },
-      raffle: RAFFLE_SPIN,
-      forced: { ...SLOT_SPIN, sandbox: { forced: true } },
-    },
+  examples: {
+    slot: SLOT_SPIN,
+    bonus: { ...SLOT_SPIN, balance: { balanceUsd: 1002.25 }, communityBonus: TOLD_BONUS },
+    raffle: RAFFLE_SPIN,
+    forced: { ...SLOT_SPIN, sandbox: { forced: true } },
   },
-);
+});
 
 export const StatementEntry = Type.Object({
   entryId: Type.String(),
@@ -269,40 +236,28 @@ export const OperatorSpin = Type.Object({
   block: nullable(SpinBlock),
 });
 
-export const showSpin = endpoint(
-  {
-    method: 'get',
-    path: '/spins/{spinId}',
-    params: { spinId: PATH.spinId },
-    operationId: 'showSpin',
-    tag: 'Spins',
-    summary: 'Get a spin of any partner with its response, ledger entry and block',
-    scope: 'operator',
-    status: 200,
-    response: OperatorSpin,
-    hasSums: true,
-    errors: [ERRORS.notFound, ERRORS.unavailable],
-    failure: ERRORS.internal,
-  },
-  {
-    description:
-      'Returns the spin with the index of its outcome in the game, and the commitment to the block of the outcome. The commitment was recorded before the first outcome of the block was dealt.',
-    response: {
-      partnerId: 2,
-      spin: getSpin.shown.response,
-      entry: {
-        ...STATEMENT_ENTRY,
-        cell: 4,
-        previousEntryId: '7412907446960128009',
-        outcomeIndex: 0,
-        outcomeCode: 1,
-      },
-      block: {
-        fromIndex: 0,
-        toIndex: 2048,
-        commitment: 'c52d486e3cfaf7bd8c98764f22378544f585fed376706fccfe80cbb891459928',
-        createdAt: '2026-11-22T04:13:57.210Z',
-      },
+export const showSpin = operator.get('showSpin', '/spins/{spinId}', {
+  summary: 'Get a spin of any partner with its response, ledger entry and block',
+  description:
+    'Returns the spin with the index of its outcome in the game, and the commitment to the block of the outcome. The commitment was recorded before the first outcome of the block was dealt.',
+  response: OperatorSpin,
+  hasSums: true,
+  errors: [ERRORS.notFound, ERRORS.unavailable],
+  example: {
+    partnerId: 2,
+    spin: getSpin.example,
+    entry: {
+      ...STATEMENT_ENTRY,
+      cell: 4,
+      previousEntryId: '7412907446960128009',
+      outcomeIndex: 0,
+      outcomeCode: 1,
+    },
+    block: {
+      fromIndex: 0,
+      toIndex: 2048,
+      commitment: 'c52d486e3cfaf7bd8c98764f22378544f585fed376706fccfe80cbb891459928',
+      createdAt: '2026-11-22T04:13:57.210Z',
     },
   },
-);
+});

@@ -1,7 +1,9 @@
 /** Schemas and operations of traffic: number of spins, wagers and payouts by day and by hour. */
 import { Type } from '#typebox';
 import { partnerFilter, usd } from '../../domain/schema.js';
-import { endpoint, operatorRead } from '../contract/endpoint.js';
+import { endpointsOf } from '../contract/endpoint.js';
+
+const { operator } = endpointsOf('Service');
 
 export const trafficMembers = {
   spins: Type.Integer(),
@@ -49,42 +51,24 @@ export const TrafficHours = Type.Object({
   }),
 });
 
-export const listTraffic = endpoint(
-  {
-    ...operatorRead,
-    path: '/traffic',
-    operationId: 'listTraffic',
-    tag: 'Service',
-    summary: 'List plays, wagers and payouts by UTC day, for all partners or one partner',
-    query: TrafficQuery,
-    response: TrafficDays,
-    hasSums: true,
-    errors: [],
-  },
-  {
-    description:
-      'Returns the totals of each day in the ledger, including days that were dropped from Postgres.',
-    response: { days: [{ day: '2026-11-22', spins: 48210, wageredUsd: 12052.5, paidOutUsd: 11390.25 }] },
-  },
-);
+export const listTraffic = operator.get('listTraffic', '/traffic', {
+  summary: 'List plays, wagers and payouts by UTC day, for all partners or one partner',
+  description:
+    'Returns the totals of each day in the ledger, including days that were dropped from Postgres.',
+  query: TrafficQuery,
+  response: TrafficDays,
+  hasSums: true,
+  example: { days: [{ day: '2026-11-22', spins: 48210, wageredUsd: 12052.5, paidOutUsd: 11390.25 }] },
+});
 
-export const listTrafficHours = endpoint(
-  {
-    ...operatorRead,
-    path: '/traffic/hours',
-    operationId: 'listTrafficHours',
-    tag: 'Service',
-    summary: 'List plays, wagers and payouts by UTC hour, for all partners or one partner',
-    query: TrafficHoursQuery,
-    response: TrafficHours,
-    hasSums: true,
-    errors: [],
+export const listTrafficHours = operator.get('listTrafficHours', '/traffic/hours', {
+  summary: 'List plays, wagers and payouts by UTC hour, for all partners or one partner',
+  description:
+    'Returns the growth of the ledger in each hour, accurate to a minute. Entries that are committed late, for example after a recovery, count in the hour of their commit. Hours are kept for 35 days.',
+  query: TrafficHoursQuery,
+  response: TrafficHours,
+  hasSums: true,
+  example: {
+    hours: [{ hour: '2026-11-22T04:00:00.000Z', spins: 2410, wageredUsd: 602.5, paidOutUsd: 571.25 }],
   },
-  {
-    description:
-      'Returns the growth of the ledger in each hour, accurate to a minute. Entries that are committed late, for example after a recovery, count in the hour of their commit. Hours are kept for 35 days.',
-    response: {
-      hours: [{ hour: '2026-11-22T04:00:00.000Z', spins: 2410, wageredUsd: 602.5, paidOutUsd: 571.25 }],
-    },
-  },
-);
+});

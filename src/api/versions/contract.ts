@@ -2,9 +2,11 @@
 import { type Static, Type } from '#typebox';
 import { ApiVersionUse } from '../../domain/apiVersion.js';
 import { ERRORS } from '../../domain/errors.js';
-import { AUDIT_REASON, choice, nullable, PATH, timestamp } from '../../domain/schema.js';
+import { AUDIT_REASON, choice, nullable, timestamp } from '../../domain/schema.js';
 import { API_VERSION } from '../contract/apis.js';
-import { endpoint } from '../contract/endpoint.js';
+import { endpointsOf } from '../contract/endpoint.js';
+
+const { operator } = endpointsOf('API versions');
 
 export const VersionResponse = Type.Object({
   version: Type.String(),
@@ -86,80 +88,44 @@ const VERSION = {
   migrationUrl: 'https://docs.acme.example/v2',
 };
 
-export const listApiVersions = endpoint(
-  {
-    method: 'get',
-    path: '/api-versions',
-    operationId: 'listApiVersions',
-    tag: 'API versions',
-    summary: 'List the versions of the partner API and the partners that use them',
-    scope: 'operator',
-    status: 200,
-    response: ApiVersionList,
-    errors: [],
-    failure: ERRORS.internal,
+export const listApiVersions = operator.get('listApiVersions', '/api-versions', {
+  summary: 'List the versions of the partner API and the partners that use them',
+  description: 'Lists when each version of the partner API ends, and which partners have recently used it.',
+  response: ApiVersionList,
+  example: {
+    versions: [
+      {
+        ...VERSION,
+        partners: [{ partnerId: 2, slug: 'acme', lastUsedAt: '2026-11-22T04:14:01.783Z', requests24h: 19 }],
+      },
+    ],
   },
-  {
-    description: 'Lists when each version of the partner API ends, and which partners have recently used it.',
-    response: {
-      versions: [
-        {
-          ...VERSION,
-          partners: [{ partnerId: 2, slug: 'acme', lastUsedAt: '2026-11-22T04:14:01.783Z', requests24h: 19 }],
-        },
-      ],
-    },
-  },
-);
+});
 
-export const deprecateApiVersion = endpoint(
-  {
-    method: 'post',
-    path: '/api-versions/{version}/deprecate',
-    params: { version: PATH.apiVersion },
-    operationId: 'deprecateApiVersion',
-    tag: 'API versions',
-    summary: 'Announce or postpone the end of a version of the partner API',
-    scope: 'operator',
-    body: DeprecateBody,
-    status: 200,
-    response: ApiVersion,
-    errors: [ERRORS.notFound],
-    failure: ERRORS.internal,
+export const deprecateApiVersion = operator.post('deprecateApiVersion', '/api-versions/{version}/deprecate', {
+  summary: 'Announce or postpone the end of a version of the partner API',
+  description:
+    'From now on every response of the version has the headers Deprecation, Sunset and Link. After the sunset the version answers with status 410. Every active webhook gets `api.version.deprecated` now, and again 30 days, 7 days and 1 day before the sunset.',
+  body: DeprecateBody,
+  response: ApiVersion,
+  errors: [ERRORS.notFound],
+  bodyExample: {
+    sunsetAt: '2028-01-01T00:00:00Z',
+    successor: 'v2',
+    migrationUrl: 'https://docs.acme.example/v2',
   },
-  {
-    description:
-      'From now on every response of the version has the headers Deprecation, Sunset and Link. After the sunset the version answers with status 410. Every active webhook gets `api.version.deprecated` now, and again 30 days, 7 days and 1 day before the sunset.',
-    request: {
-      sunsetAt: '2028-01-01T00:00:00Z',
-      successor: 'v2',
-      migrationUrl: 'https://docs.acme.example/v2',
-    },
-    response: VERSION,
-  },
-);
+  example: VERSION,
+});
 
-export const getVersion = endpoint(
-  {
-    method: 'get',
-    path: '/version',
-    operationId: 'getVersion',
-    tag: 'Service',
-    summary: 'Get the version of the API',
-    scope: 'partner',
-    status: 200,
-    response: VersionResponse,
-    errors: [],
-    failure: ERRORS.internal,
+export const getVersion = endpointsOf('Service').partner.get('getVersion', '/version', {
+  summary: 'Get the version of the API',
+  description: 'Use this small request to try out a key. It changes nothing.',
+  response: VersionResponse,
+  example: {
+    version: API_VERSION,
+    apiVersion: 'v1',
+    service: 'spindle',
+    requestIdBindsSeconds: 259_200,
+    manifest: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
   },
-  {
-    description: 'Use this small request to try out a key. It changes nothing.',
-    response: {
-      version: API_VERSION,
-      apiVersion: 'v1',
-      service: 'spindle',
-      requestIdBindsSeconds: 259_200,
-      manifest: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
-    },
-  },
-);
+});

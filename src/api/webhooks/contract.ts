@@ -1,12 +1,14 @@
 /** Schemas and operations of webhooks, deliveries and the event feed. */
 import { type Static, Type } from '#typebox';
 import { ERRORS } from '../../domain/errors.js';
-import { choice, nullable, PATH, Page, pageMembers, partnerFilter, timestamp } from '../../domain/schema.js';
+import { choice, nullable, Page, pageMembers, partnerFilter, timestamp } from '../../domain/schema.js';
 import { Delivery, EndpointHealth, Webhook, webhookMembers } from '../../domain/webhook.js';
 import { EVENT_TYPES, EVENTS } from '../../domain/webhookEvents.js';
 import { EVENT_REFERENCES } from '../contract/deliveredEvents.js';
-import { endpoint } from '../contract/endpoint.js';
+import { endpointsOf } from '../contract/endpoint.js';
 import { LISTED_WEBHOOK, WEBHOOK } from '../contract/examples.js';
+
+const { partner, operator } = endpointsOf('Webhooks');
 
 export const WebhookEvent = choice(EVENT_TYPES);
 
@@ -95,289 +97,158 @@ export const Resent = Type.Object({
 const SECRET = `whsec_${'A'.repeat(43)}=`;
 const NOT_OWN = [ERRORS.webhookNotFound, ERRORS.webhookForeign];
 
-export const listEvents = endpoint(
-  {
-    method: 'get',
-    path: '/events',
-    operationId: 'listEvents',
-    tag: 'Webhooks',
-    summary: "List the account's events of the last 30 days, oldest first",
-    scope: 'partner',
-    query: EventFeedQuery,
-    status: 200,
-    response: EventFeed,
-    hasSums: true,
-    errors: [],
-    failure: ERRORS.internal,
-  },
-  {
-    description:
-      'Lists all events in the order of their commits, whether or not a webhook subscribes to them. An event never appears before an event that was already read. Test events are not listed.',
-    response: { events: [EVENT_REFERENCES['spin.large_win']!.body], nextCursor: null },
-  },
-);
+export const listEvents = partner.get('listEvents', '/events', {
+  summary: "List the account's events of the last 30 days, oldest first",
+  description:
+    'Lists all events in the order of their commits, whether or not a webhook subscribes to them. An event never appears before an event that was already read. Test events are not listed.',
+  query: EventFeedQuery,
+  response: EventFeed,
+  hasSums: true,
+  example: { events: [EVENT_REFERENCES['spin.large_win']!.body], nextCursor: null },
+});
 
-export const updateWebhook = endpoint(
-  {
-    method: 'patch',
-    path: '/webhooks/{id}',
-    params: { id: PATH.webhookId },
-    operationId: 'updateWebhook',
-    tag: 'Webhooks',
-    summary: 'Change a webhook',
-    scope: 'partner',
-    body: WebhookPatch,
-    ownCheck: true,
-    status: 200,
-    response: Webhook,
-    errors: [
-      ...NOT_OWN,
-      ERRORS.invalidWebhookUrl,
-      ERRORS.webhookDestinationDisallowed,
-      ERRORS.invalidWebhookEvents,
-    ],
-    failure: ERRORS.internal,
-  },
-  {
-    description:
-      'Omitted members keep their values. Deliveries of an inactive webhook wait. The service deactivates a webhook that fails for a long time. `isActive: true` reactivates the webhook, and the waiting deliveries are sent.',
-    request: { events: ['spin.large_win'] },
-    response: { ...WEBHOOK, events: ['spin.large_win'] },
-  },
-);
+export const updateWebhook = partner.patch('updateWebhook', '/webhooks/{id}', {
+  summary: 'Change a webhook',
+  description:
+    'Omitted members keep their values. Deliveries of an inactive webhook wait. The service deactivates a webhook that fails for a long time. `isActive: true` reactivates the webhook, and the waiting deliveries are sent.',
+  body: WebhookPatch,
+  ownCheck: true,
+  response: Webhook,
+  errors: [
+    ...NOT_OWN,
+    ERRORS.invalidWebhookUrl,
+    ERRORS.webhookDestinationDisallowed,
+    ERRORS.invalidWebhookEvents,
+  ],
+  bodyExample: { events: ['spin.large_win'] },
+  example: { ...WEBHOOK, events: ['spin.large_win'] },
+});
 
-export const rotateWebhookSecret = endpoint(
-  {
-    method: 'post',
-    path: '/webhooks/{id}/rotate-secret',
-    params: { id: PATH.webhookId },
-    operationId: 'rotateWebhookSecret',
-    tag: 'Webhooks',
-    summary: 'Replace the secret of a webhook',
-    scope: 'partner',
-    status: 200,
-    response: RotatedSecret,
-    errors: NOT_OWN,
-    failure: ERRORS.internal,
-  },
-  {
-    description:
-      'Returns the new secret, which is shown only once. For 24 hours `webhook-signature` has two signatures, separated by a space: one with the new secret and one with the old secret. The header `X-…-Signature` uses the new secret only, so check `webhook-signature` before you rotate.',
-    response: { id: 1, secret: SECRET, previousSecretExpiresAt: '2026-11-23T04:14:04.260Z' },
-  },
-);
+export const rotateWebhookSecret = partner.post('rotateWebhookSecret', '/webhooks/{id}/rotate-secret', {
+  summary: 'Replace the secret of a webhook',
+  description:
+    'Returns the new secret, which is shown only once. For 24 hours `webhook-signature` has two signatures, separated by a space: one with the new secret and one with the old secret. The header `X-…-Signature` uses the new secret only, so check `webhook-signature` before you rotate.',
+  response: RotatedSecret,
+  errors: NOT_OWN,
+  example: { id: 1, secret: SECRET, previousSecretExpiresAt: '2026-11-23T04:14:04.260Z' },
+});
 
-export const testWebhook = endpoint(
-  {
-    method: 'post',
-    path: '/webhooks/{id}/test',
-    params: { id: PATH.webhookId },
-    operationId: 'testWebhook',
-    tag: 'Webhooks',
-    summary: 'Send a test event to a webhook',
-    scope: 'partner',
-    body: TestBody,
-    ownCheck: true,
-    status: 202,
-    response: TestSent,
-    errors: [ERRORS.fieldMissing, ERRORS.invalidWebhookEvents, ...NOT_OWN],
-    failure: ERRORS.internal,
+export const testWebhook = partner.post('testWebhook', '/webhooks/{id}/test', {
+  summary: 'Send a test event to a webhook',
+  description:
+    'Sends an event with example data and `test: true`, whether or not the webhook subscribes to it. The delivery is signed and retried like any other delivery. The list of deliveries of the webhook shows its result.',
+  body: TestBody,
+  ownCheck: true,
+  status: 202,
+  response: TestSent,
+  errors: [ERRORS.fieldMissing, ERRORS.invalidWebhookEvents, ...NOT_OWN],
+  bodyExample: { event: 'spin.large_win' },
+  example: {
+    eventId: 'evt_01a201760794207154d366a13cb3032f',
+    deliveryId: 'dlv_01a201760794f2925461f5ca8df107b1',
   },
-  {
-    description:
-      'Sends an event with example data and `test: true`, whether or not the webhook subscribes to it. The delivery is signed and retried like any other delivery. The list of deliveries of the webhook shows its result.',
-    request: { event: 'spin.large_win' },
-    response: {
-      eventId: 'evt_01a201760794207154d366a13cb3032f',
-      deliveryId: 'dlv_01a201760794f2925461f5ca8df107b1',
-    },
-  },
-);
+});
 
-export const resendOwnDelivery = endpoint(
+export const resendOwnDelivery = partner.post(
+  'resendOwnDelivery',
+  '/webhooks/{id}/deliveries/{deliveryId}/resend',
   {
-    method: 'post',
-    path: '/webhooks/{id}/deliveries/{deliveryId}/resend',
-    params: { id: PATH.webhookId, deliveryId: PATH.deliveryId },
-    operationId: 'resendOwnDelivery',
-    tag: 'Webhooks',
     summary: 'Send a delivery of the webhook again, whatever its status',
-    scope: 'partner',
+    description: 'The delivery gets 5 new attempts. It keeps its id and the id of its event.',
     status: 202,
     response: Resent,
     errors: [...NOT_OWN, ERRORS.notFound],
-    failure: ERRORS.internal,
-  },
-  {
-    description: 'The delivery gets 5 new attempts. It keeps its id and the id of its event.',
-    response: { resent: 1 },
+    example: { resent: 1 },
   },
 );
 
-export const registerWebhook = endpoint(
-  {
-    method: 'post',
-    path: '/webhooks',
-    operationId: 'registerWebhook',
-    tag: 'Webhooks',
-    summary: 'Register a webhook for events',
-    scope: 'partner',
-    body: WebhookBody,
-    ownCheck: true,
-    status: 201,
-    response: WebhookRegistered,
-    errors: [
-      ERRORS.fieldMissing,
-      ERRORS.invalidWebhookUrl,
-      ERRORS.webhookDestinationDisallowed,
-      ERRORS.invalidWebhookEvents,
-      ERRORS.capReached,
+export const registerWebhook = partner.post('registerWebhook', '/webhooks', {
+  summary: 'Register a webhook for events',
+  description:
+    'The URL must be a public https address; sandbox accounts may use `http://localhost`. The signing secret is shown only in this response.',
+  body: WebhookBody,
+  ownCheck: true,
+  status: 201,
+  response: WebhookRegistered,
+  errors: [
+    ERRORS.fieldMissing,
+    ERRORS.invalidWebhookUrl,
+    ERRORS.webhookDestinationDisallowed,
+    ERRORS.invalidWebhookEvents,
+    ERRORS.capReached,
+  ],
+  bodyExample: { url: WEBHOOK.url, events: WEBHOOK.events },
+  example: { ...WEBHOOK, secret: SECRET },
+});
+
+export const listWebhooks = partner.get('listWebhooks', '/webhooks', {
+  summary: "List the partner's webhooks and the health of their receivers",
+  description:
+    'Lists webhooks without their secrets. Deleted webhooks are not listed. `health` shows whether the receiver accepts deliveries. After 50 failures in a row a receiver gets single attempts, at most a minute apart, until an attempt succeeds.',
+  response: WebhookList,
+  example: { webhooks: [LISTED_WEBHOOK] },
+});
+
+export const deleteWebhook = partner.delete('deleteWebhook', '/webhooks/{id}', {
+  summary: 'Delete a webhook',
+  description:
+    'The webhook gets no more events, and waiting deliveries are discarded. Operators can still read the history of its deliveries.',
+  errors: [ERRORS.webhookNotFound, ERRORS.webhookForeign],
+});
+
+export const listDeliveries = partner.get('listDeliveries', '/webhooks/{id}/deliveries', {
+  summary: "List a webhook's deliveries, newest first",
+  description:
+    'Shows the event, the number of attempts and the last response of each delivery. After 5 failed attempts a delivery is `failed`.',
+  query: Page,
+  response: DeliveryPage,
+  errors: [ERRORS.webhookNotFound, ERRORS.webhookForeign],
+  example: {
+    deliveries: [
+      {
+        id: 'dlv_01a201760794f2925461f5ca8df107b1',
+        eventId: 'evt_01a201760794207154d366a13cb3032f',
+        event: 'spin.large_win',
+        status: 'delivered',
+        attempts: 1,
+        maxAttempts: 5,
+        createdAt: '2026-11-22T04:14:02.132Z',
+        lastAttemptAt: '2026-11-22T04:14:02.141Z',
+        nextAttemptAt: null,
+        responseStatus: 204,
+      },
     ],
-    failure: ERRORS.internal,
+    page: 1,
+    limit: 20,
+    total: 1,
   },
-  {
-    description:
-      'The URL must be a public https address; sandbox accounts may use `http://localhost`. The signing secret is shown only in this response.',
-    request: { url: WEBHOOK.url, events: WEBHOOK.events },
-    response: { ...WEBHOOK, secret: SECRET },
-  },
-);
+});
 
-export const listWebhooks = endpoint(
-  {
-    method: 'get',
-    path: '/webhooks',
-    operationId: 'listWebhooks',
-    tag: 'Webhooks',
-    summary: "List the partner's webhooks and the health of their receivers",
-    scope: 'partner',
-    status: 200,
-    response: WebhookList,
-    errors: [],
-    failure: ERRORS.internal,
-  },
-  {
-    description:
-      'Lists webhooks without their secrets. Deleted webhooks are not listed. `health` shows whether the receiver accepts deliveries. After 50 failures in a row a receiver gets single attempts, at most a minute apart, until an attempt succeeds.',
-    response: { webhooks: [LISTED_WEBHOOK] },
-  },
-);
+export const resendFailed = operator.post('resendFailed', '/webhooks/resend', {
+  summary: 'Send all deliveries again that have failed since a given time',
+  description: 'Use this after an outage of a receiver. It resends the failed deliveries of all partners.',
+  body: ResendBody,
+  status: 202,
+  response: Resent,
+  bodyExample: { since: '2026-11-22T00:00:00Z' },
+  example: { resent: 12 },
+});
 
-export const deleteWebhook = endpoint(
-  {
-    method: 'delete',
-    path: '/webhooks/{id}',
-    params: { id: PATH.webhookId },
-    operationId: 'deleteWebhook',
-    tag: 'Webhooks',
-    summary: 'Delete a webhook',
-    scope: 'partner',
-    status: 204,
-    errors: [ERRORS.webhookNotFound, ERRORS.webhookForeign],
-    failure: ERRORS.internal,
-  },
-  {
-    description:
-      'The webhook gets no more events, and waiting deliveries are discarded. Operators can still read the history of its deliveries.',
-  },
-);
+export const resendDelivery = operator.post('resendDelivery', '/deliveries/{id}/resend', {
+  summary: 'Send a delivery again, whatever its status',
+  description: 'The delivery gets 5 new attempts, even if it was already delivered.',
+  status: 202,
+  response: Resent,
+  errors: [ERRORS.notFound, ERRORS.webhookNotFound],
+  example: { resent: 1 },
+});
 
-export const listDeliveries = endpoint(
-  {
-    method: 'get',
-    path: '/webhooks/{id}/deliveries',
-    params: { id: PATH.webhookId },
-    operationId: 'listDeliveries',
-    tag: 'Webhooks',
-    summary: "List a webhook's deliveries, newest first",
-    scope: 'partner',
-    query: Page,
-    status: 200,
-    response: DeliveryPage,
-    errors: [ERRORS.webhookNotFound, ERRORS.webhookForeign],
-    failure: ERRORS.internal,
-  },
-  {
-    description:
-      'Shows the event, the number of attempts and the last response of each delivery. After 5 failed attempts a delivery is `failed`.',
-    response: {
-      deliveries: [
-        {
-          id: 'dlv_01a201760794f2925461f5ca8df107b1',
-          eventId: 'evt_01a201760794207154d366a13cb3032f',
-          event: 'spin.large_win',
-          status: 'delivered',
-          attempts: 1,
-          maxAttempts: 5,
-          createdAt: '2026-11-22T04:14:02.132Z',
-          lastAttemptAt: '2026-11-22T04:14:02.141Z',
-          nextAttemptAt: null,
-          responseStatus: 204,
-        },
-      ],
-      page: 1,
-      limit: 20,
-      total: 1,
-    },
-  },
-);
-
-export const resendFailed = endpoint(
-  {
-    method: 'post',
-    path: '/webhooks/resend',
-    operationId: 'resendFailed',
-    tag: 'Webhooks',
-    summary: 'Send all deliveries again that have failed since a given time',
-    scope: 'operator',
-    body: ResendBody,
-    status: 202,
-    response: Resent,
-    errors: [],
-    failure: ERRORS.internal,
-  },
-  {
-    description: 'Use this after an outage of a receiver. It resends the failed deliveries of all partners.',
-    request: { since: '2026-11-22T00:00:00Z' },
-    response: { resent: 12 },
-  },
-);
-
-export const resendDelivery = endpoint(
-  {
-    method: 'post',
-    path: '/deliveries/{id}/resend',
-    params: { id: PATH.deliveryId },
-    operationId: 'resendDelivery',
-    tag: 'Webhooks',
-    summary: 'Send a delivery again, whatever its status',
-    scope: 'operator',
-    status: 202,
-    response: Resent,
-    errors: [ERRORS.notFound, ERRORS.webhookNotFound],
-    failure: ERRORS.internal,
-  },
-  {
-    description: 'The delivery gets 5 new attempts, even if it was already delivered.',
-    response: { resent: 1 },
-  },
-);
-
-export const listPartnerWebhooks = endpoint(
-  {
-    ...listWebhooks,
-    operationId: 'listPartnerWebhooks',
-    path: '/partners/{id}/webhooks',
-    params: { id: PATH.partnerId },
-    summary: "List a partner's webhooks and the health of their receivers",
-    scope: 'operator',
-    errors: [...listWebhooks.errors, ERRORS.partnerNotFound],
-  },
-  {
-    ...listWebhooks.shown,
-    description: 'Lists the webhooks without their secrets, as their partner reads them.',
-  },
-);
+export const listPartnerWebhooks = operator.get('listPartnerWebhooks', '/partners/{id}/webhooks', {
+  ...listWebhooks,
+  summary: "List a partner's webhooks and the health of their receivers",
+  description: 'Lists the webhooks without their secrets, as their partner reads them.',
+  errors: [...listWebhooks.errors, ERRORS.partnerNotFound],
+});
 
 export const DeliveriesQuery = Type.Object({
   ...Page.properties,
@@ -417,56 +288,44 @@ export const OperatorDelivery = Type.Object({
 
 export const OperatorDeliveries = Type.Object({ deliveries: Type.Array(OperatorDelivery), ...pageMembers });
 
-export const listAllDeliveries = endpoint(
-  {
-    method: 'get',
-    path: '/deliveries',
-    operationId: 'listAllDeliveries',
-    tag: 'Webhooks',
-    summary: 'List the deliveries of all partners by status, with their bodies and errors',
-    scope: 'operator',
-    query: DeliveriesQuery,
-    status: 200,
-    response: OperatorDeliveries,
-    errors: [],
-    failure: ERRORS.internal,
+export const listAllDeliveries = operator.get('listAllDeliveries', '/deliveries', {
+  summary: 'List the deliveries of all partners by status, with their bodies and errors',
+  description:
+    'Lists deliveries by their newest attempt, newest first. Only the newest 10,000 deliveries are listed.',
+  query: DeliveriesQuery,
+  response: OperatorDeliveries,
+  example: {
+    deliveries: [
+      {
+        id: 'dlv_019abcde0123456789abcdef01234567',
+        eventId: 'evt_019abcde0123456789abcdef01234567',
+        partnerId: 2,
+        webhookId: 1,
+        url: 'https://games.acme.example/hooks',
+        event: 'spin.large_win',
+        status: 'failed',
+        attempts: 5,
+        maxAttempts: 5,
+        createdAt: '2026-11-22T04:14:01.783Z',
+        lastAttemptAt: '2026-11-22T05:35:01.783Z',
+        nextAttemptAt: null,
+        responseStatus: 503,
+        body: '{"id":"evt_019abcde0123456789abcdef01234567","event":"spin.large_win"}',
+        lastError: 'answered 503',
+        attemptLog: [
+          {
+            attempt: 5,
+            at: '2026-11-22T05:35:01.783Z',
+            durationMs: 84,
+            responseStatus: 503,
+            error: 'answered 503',
+            responseStart: 'Service unavailable: the queue is full',
+          },
+        ],
+      },
+    ],
+    page: 1,
+    limit: 20,
+    total: 1,
   },
-  {
-    description:
-      'Lists deliveries by their newest attempt, newest first. Only the newest 10,000 deliveries are listed.',
-    response: {
-      deliveries: [
-        {
-          id: 'dlv_019abcde0123456789abcdef01234567',
-          eventId: 'evt_019abcde0123456789abcdef01234567',
-          partnerId: 2,
-          webhookId: 1,
-          url: 'https://games.acme.example/hooks',
-          event: 'spin.large_win',
-          status: 'failed',
-          attempts: 5,
-          maxAttempts: 5,
-          createdAt: '2026-11-22T04:14:01.783Z',
-          lastAttemptAt: '2026-11-22T05:35:01.783Z',
-          nextAttemptAt: null,
-          responseStatus: 503,
-          body: '{"id":"evt_019abcde0123456789abcdef01234567","event":"spin.large_win"}',
-          lastError: 'answered 503',
-          attemptLog: [
-            {
-              attempt: 5,
-              at: '2026-11-22T05:35:01.783Z',
-              durationMs: 84,
-              responseStatus: 503,
-              error: 'answered 503',
-              responseStart: 'Service unavailable: the queue is full',
-            },
-          ],
-        },
-      ],
-      page: 1,
-      limit: 20,
-      total: 1,
-    },
-  },
-);
+});
