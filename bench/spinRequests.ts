@@ -18,7 +18,6 @@ const COUNTER_DIGITS = 9;
 /** Text between the prefix and the counter, which makes a request id as long as a UUID. */
 const COUNTER_LEAD = '-000';
 const PLAYER_DIGITS = 8;
-/** Digits of the first player's id. */
 const FIRST_PLAYER = Number(playerName(0).slice(-PLAYER_DIGITS));
 
 let requestCount = 0;

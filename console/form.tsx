@@ -158,11 +158,7 @@ export function Form(props: FormProps) {
   );
 }
 
-/**
- * Filters a list by status.
- *
- * @param path path of the list's page
- */
+/** @param path path of the list's page */
 export const StatusFilter = ({
   path,
   options,

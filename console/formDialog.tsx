@@ -5,7 +5,6 @@ import { FormDone } from './form.js';
 import { useAddressChange } from './router.js';
 
 interface FormDialogProps {
-  /** Title of the dialog. */
   readonly title: string;
   /** Label of the button that opens the dialog, if it differs from the title: in a row of a table. */
   readonly button?: string;

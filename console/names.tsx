@@ -81,11 +81,7 @@ export function PartnerField({
   );
 }
 
-/**
- * Filters a list by partner. The slug or id of the partner is stored in the address.
- *
- * @param place place of the list
- */
+/** Filters a list by partner. The slug or id of the partner is stored in the address. */
 export function PartnerFilter({ place }: { readonly place: Place }) {
   const partnerOf = usePartnerOf();
   return (

@@ -157,11 +157,7 @@ export const Secret = ({ label, value }: { readonly label: string; readonly valu
   </p>
 );
 
-/**
- * The prefix of a key.
- *
- * @param of null: the key was made before prefixes were stored
- */
+/** @param of null: the key was made before prefixes were stored */
 export const KeyPrefix = ({ of }: { readonly of: string | null }) =>
   of === null ? <span class="note">issued before prefixes were stored</span> : <code>{of}…</code>;
 

@@ -43,10 +43,7 @@ export default function run(task: SealTask): unknown {
   return move({ [transferableSymbol]: pool.outcomes.buffer, [valueSymbol]: pool });
 }
 
-/**
- * Makes and seals the pool.
- * @throws Error if the pool does not have each prize exactly as often as advertised
- */
+/** @throws Error if the pool does not have each prize exactly as often as advertised */
 export function sealRaffle({ gameId, table }: SealTask): Pool {
   const startedMs = performance.now();
   // The buffers are copies of the exact size, because a slice of a pooled buffer would transfer the whole

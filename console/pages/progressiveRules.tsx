@@ -6,7 +6,6 @@ import { Field, Form } from '../form.js';
 type Pot = Schemas['OperatorCommunal'];
 type Tier = Pot['tiers'][number];
 
-/** Maximum number of tiers of a progressive. */
 const TIERS_MAX = 10;
 const NO_YES = ['no', 'yes'];
 const EMPTY_COMMUNITY = ['TO_TRIGGER', 'RETURN_TO_BUDGET'];

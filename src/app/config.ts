@@ -25,13 +25,11 @@ export interface Config
       | 'TEST_CONSTANTS'
     >
   > {
-  /** Roles of this process. */
   readonly roles: ProcessPlan['roles'];
   readonly processes: ProcessPlan;
   readonly allowVolatileRedis: boolean;
   readonly allowVolatilePostgres: boolean;
   readonly trustedProxies: TrustedProxies;
-  /** Maximum size of the outbox of a cell. */
   readonly outboxMax: { readonly entries: number; readonly bytes: number };
   readonly constants: Constants;
   /** Settings of earlier versions that are set but have no effect. */
@@ -71,10 +69,7 @@ function checkEnds(environment: NodeJS.ProcessEnv): void {
   if (wrong.length > 0) throw new Error(wrong.join('; '));
 }
 
-/**
- * Validates the settings.
- * @throws Error with one line that names each invalid setting and its allowed values
- */
+/** @throws Error with one line that names each invalid setting and its allowed values */
 function readVariables(environment: NodeJS.ProcessEnv): Variables {
   checkEnds(environment);
   try {
@@ -126,10 +121,7 @@ function checkProductionRanges(given: Pick<Variables, keyof typeof PRODUCTION_RA
   if (wrong.length > 0) throw new Error(wrong.join('; '));
 }
 
-/**
- * Reads the settings.
- * @throws Error with one line that names each invalid setting
- */
+/** @throws Error with one line that names each invalid setting */
 export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config {
   const variables = readVariables(environment);
   const { ROLES, FRONT_ENDS, FRONT_END_NAME, TRUST_PROXY, TEST_CONSTANTS, ...others } = variables;

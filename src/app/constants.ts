@@ -20,7 +20,6 @@ export interface Constants {
   readonly metricsGamesMax: number;
   /** Number of failed authentications per minute from one address before KS-4293 (docs/contract.md §4). */
   readonly authFailureLimit: number;
-  /** Duration of a console session, in minutes. */
   readonly consoleSessionMinutes: number;
   /**
    * Timeout of a connection without a request with `HTTP_SERVER=node`, in seconds; uWebSockets.js takes 10 to
@@ -87,7 +86,6 @@ const CONSTANTS: Constants = {
 };
 
 /**
- * Returns the constants with changes applied.
  * @param changed JSON object of the constants that a test changes
  * @throws Error for an unknown constant or a value of the wrong type
  */

@@ -22,10 +22,7 @@ const LINES_A_SECOND = 5;
 
 const STANDARD_OUTPUT = 1;
 
-/**
- * Opens the log.
- * @param destination stream to write to; default: standard output
- */
+/** @param destination stream to write to; default: standard output */
 export function openLogger(
   { level, secrets }: LoggerOptions,
   destination: DestinationStream = new LogOutput(STANDARD_OUTPUT),

@@ -73,10 +73,7 @@ export async function storeAddresses(
   return urls;
 }
 
-/**
- * Connects to Redis.
- * @throws SetupError if a server can't be reached, is too old, or may lose acknowledged data
- */
+/** @throws SetupError if a server can't be reached, is too old, or may lose acknowledged data */
 export async function openRedis(
   url: string,
   config: Config,

@@ -41,10 +41,7 @@ const LEDGER_CONNECTIONS_MAX = 4;
  */
 const FRONT_END_CONNECTIONS_MAX = 2;
 
-/**
- * Opens the pools.
- * @throws SetupError if Postgres can't be reached, is too old, or may lose committed data
- */
+/** @throws SetupError if Postgres can't be reached, is too old, or may lose committed data */
 export async function openPostgresPools(
   url: string,
   config: Config,

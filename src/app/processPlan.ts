@@ -4,7 +4,6 @@ import { availableParallelism } from 'node:os';
 const FRONT_ENDS_MAX = 64;
 
 export interface ProcessPlan {
-  /** Roles of this process. */
   readonly roles: { readonly http: boolean; readonly worker: boolean };
   /** Name of this process, such as `front-end-1`; undefined if the program has only one process. */
   readonly name: string | undefined;
@@ -12,7 +11,6 @@ export interface ProcessPlan {
   readonly isChild: boolean;
   /** Names of the front ends that this process starts. */
   readonly children: readonly string[];
-  /** Number of front ends of the program. */
   readonly frontEnds: number;
 }
 

@@ -33,7 +33,6 @@ export function sizeText(bytes: number): string {
 export const coresText = (cores: number): string =>
   cores < 0.1 ? String(Number(cores.toPrecision(1))) : cores.toFixed(2);
 
-/** Lines of the output: label and value of each resource. */
 export const CAPACITY_ROWS: readonly (readonly [
   what: string,
   value: (capacity: Capacity, load: Load) => string,

@@ -83,10 +83,7 @@ function startedHere(dataDir: string): string | undefined {
 const readUrl = (dataDir: string): string =>
   (JSON.parse(readFileSync(join(dataDir, SERVICE_FILE), 'utf8')) as ServiceFile).url;
 
-/**
- * Returns the service's address.
- * @throws UsageError if the address is invalid
- */
+/** @throws UsageError if the address is invalid */
 function serviceAddress(config: Config, given: string | undefined): string {
   const address =
     given ?? config.SPINDLE_URL ?? startedHere(config.dataDir) ?? localUrl(config.HOST, config.PORT);
@@ -100,10 +97,7 @@ function serviceAddress(config: Config, given: string | undefined): string {
   return address;
 }
 
-/**
- * Opens a client of the partner API.
- * @throws UsageError if the file has no partner key
- */
+/** @throws UsageError if the file has no partner key */
 async function openPartnerClient(options: { url?: string; keyFile: string }): Promise<PartnerClient> {
   const address = serviceAddress(await settings(), options.url);
   const key = bytesOf(options.keyFile).toString('latin1').trim();

@@ -15,12 +15,10 @@ export interface Terminal {
 
 const STANDARD: Terminal = { input: process.stdin, output: process.stderr };
 
-/** Adds the option `--yes` to a command that asks for confirmation. */
 export const withYes = (command: Command): Command =>
   command.option('--yes', 'skip the confirmation; required without a terminal');
 
 /**
- * Asks for confirmation.
  * @param consequence effect of the command, as sentences; a table may come before them
  * @throws UsageError without a terminal and without --yes; DeclinedError if the answer is not yes
  */

@@ -149,7 +149,6 @@ export class GameHistory {
     this.#expect();
   }
 
-  /** Returns the root of all records read, or undefined if none was read. */
   root(): Buffer | undefined {
     return this.#subtrees.length === 0
       ? undefined

@@ -67,10 +67,7 @@ export interface HistoryFindings {
 
 const digest = (bytes: Uint8Array): Uint8Array => createHash('sha256').update(bytes).digest();
 
-/**
- * Runs the history check.
- * @throws UsageError if there is nothing to check, Error if the service does not answer
- */
+/** @throws UsageError if there is nothing to check, Error if the service does not answer */
 export class HistoryCheck {
   readonly #options: HistoryOptions;
   readonly #reads: HistoryReads;
@@ -216,7 +213,6 @@ export class HistoryCheck {
   }
 
   /**
-   * Requests one block.
    * @returns the listed block and the service's answer; the answer is undefined if the service has lost the
    * opening and can't open the block
    */

@@ -51,10 +51,7 @@ export class HistoryReads {
     this.#key = key;
   }
 
-  /**
-   * Sends one request.
-   * @throws Error if there is no answer, or one larger than `most` bytes
-   */
+  /** @throws Error if there is no answer, or one larger than `most` bytes */
   async #once(path: string, most: number): Promise<Read> {
     const headers: Record<string, string> = path.startsWith('/api/') ? { 'X-API-Key': this.#key } : {};
     const answer = await boundedRequest(`${this.#base}${path}`, {
@@ -91,10 +88,7 @@ export class HistoryReads {
     return body;
   }
 
-  /**
-   * Returns the newest checkpoint.
-   * @throws Error if the log has none
-   */
+  /** @throws Error if the log has none */
   async checkpoint(): Promise<string> {
     const note = await this.#log('checkpoint');
     if (note === undefined) throw new Error(`${this.#base}/log has no checkpoint yet`);
@@ -167,10 +161,7 @@ export async function* inOrder<T, R>(
   while (waiting.length > 0) yield waiting.shift()!;
 }
 
-/**
- * Returns a list from an answer.
- * @throws Error if the answer has no such list
- */
+/** @throws Error if the answer has no such list */
 export function listIn<T>(answer: unknown, name: string): readonly T[] {
   const list = (answer as Readonly<Record<string, unknown>> | null)?.[name];
   if (!Array.isArray(list) || !list.every((item) => item !== null && typeof item === 'object'))

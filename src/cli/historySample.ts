@@ -63,7 +63,6 @@ interface Proof {
 }
 
 /**
- * Proves random plays.
  * @param faults receives the faults found
  * @returns the number of proven plays
  */
@@ -122,10 +121,7 @@ async function* roundsOf({ reads, options: { game, sample } }: Sampling): AsyncG
   }
 }
 
-/**
- * Verifies the proof of one play.
- * @returns false if there is no proof to verify
- */
+/** @returns false if there is no proof to verify */
 async function provePlay(sampling: Sampling, play: Play, faults: string[]): Promise<boolean> {
   const { reads, state } = sampling;
   const isRound = 'roundId' in play.answer;

@@ -19,10 +19,7 @@ export async function listDays(database: Database, { json }: { readonly json: bo
   return 0;
 }
 
-/**
- * Archives a day of the ledger.
- * @returns the exit status
- */
+/** @returns the exit status */
 export async function archive(
   database: Database,
   options: {
@@ -71,10 +68,7 @@ export async function verify(
   return faults.length === 0 ? 0 : 1;
 }
 
-/**
- * Drops a day of the ledger.
- * @returns the exit status: 0 if dropped, 1 if refused
- */
+/** @returns the exit status: 0 if dropped, 1 if refused */
 export async function drop(
   database: Database,
   options: { readonly day: string; readonly from: string; readonly keepDays: number; readonly json: boolean },

@@ -44,7 +44,6 @@ export function formatUsd(amount: unknown): string {
   return `${whole}.${fraction.padEnd(2, '0')}`;
 }
 
-/** Pads amounts so that their decimal points are aligned. */
 function aligned(amounts: readonly string[]): string[] {
   const pointOf = (text: string): number => (text.includes('.') ? text.indexOf('.') : text.length);
   const whole = Math.max(0, ...amounts.map(pointOf));

@@ -6,10 +6,7 @@ import { bodyOf, type PartnerClient } from '../api/client/apiClients.js';
 import { UsageError } from './command.js';
 import { keyValues } from './output.js';
 
-/**
- * Chooses the next outcome of a player.
- * @throws UsageError if a number is invalid
- */
+/** @throws UsageError if a number is invalid */
 export async function chooseNextOutcome(
   client: PartnerClient,
   [game, playerId, combination]: readonly [game: string, playerId: string, combination: string],

@@ -12,7 +12,6 @@ export interface ManageOptions {
   readonly json?: true;
 }
 
-/** Answer of the service, and text that shows this answer to people. */
 interface Shown {
   readonly body: object;
   readonly text: string;
@@ -49,10 +48,7 @@ const EVENTS: readonly TableColumn<Event>[] = [
 
 const members = (body: object): Shown => ({ body, text: keyValues(body) });
 
-/**
- * Parses --limit.
- * @throws UsageError if the API would not accept the value
- */
+/** @throws UsageError if the API would not accept the value */
 function limitOf({ limit }: ManageOptions): { limit?: number } {
   if (limit === undefined) return {};
   if (!/^\d{1,3}$/.test(limit)) throw new UsageError('--limit must be 1 to 100');
@@ -109,7 +105,6 @@ const ACTIONS: Readonly<Record<string, Act>> = {
   },
 };
 
-/** Actions that need no webhook id, by name. */
 const LISTS: Readonly<Record<string, (client: PartnerClient, options: ManageOptions) => Promise<Shown>>> = {
   list: async (client) => {
     const body = await bodyOf(client.GET('/webhooks'));

@@ -7,10 +7,7 @@ import type { ManageOptions } from './ownWebhooks.js';
 export interface PartnerSide {
   /** Returns the brand, which is part of the names of the service's own headers. */
   brand(): Promise<string>;
-  /**
-   * Opens a client of the partner API.
-   * @throws UsageError if the address or the key is invalid
-   */
+  /** @throws UsageError if the address or the key is invalid */
   open(options: ServiceOptions): Promise<PartnerClient>;
 }
 
@@ -22,7 +19,6 @@ interface ServiceOptions {
 
 const HELP_GROUP = 'Commands over the partner API of a running service:';
 
-/** Adds the options of a command that needs a partner's key. */
 const withKey = (command: Command): Command =>
   command
     .helpGroup(HELP_GROUP)

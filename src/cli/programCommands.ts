@@ -54,7 +54,6 @@ Example:
 }
 
 /**
- * Checks the program's files.
  * @returns the exit status
  * @throws UsageError if there is no list
  */

@@ -34,7 +34,6 @@ export class Progress {
     this.#isDrawn = this.#isTerminal;
   }
 
-  /** Clears the progress bar. */
   end(): void {
     if (this.#isDrawn) this.#stream.write(CLEAR_LINE);
     this.#isDrawn = false;

@@ -93,10 +93,7 @@ async function withStores(
 const print = (isJson: boolean, value: object, lines: readonly string[]): void =>
   void process.stdout.write(`${isJson ? JSON.stringify(value) : lines.join('\n')}\n`);
 
-/**
- * Runs `log show`.
- * @returns the exit status: 0 if the log is running, 1 if it is halted
- */
+/** @returns the exit status: 0 if the log is running, 1 if it is halted */
 export async function showLog(
   urls: StoreUrls,
   settings: LogSettings,
@@ -138,10 +135,7 @@ export async function showLog(
   });
 }
 
-/**
- * Returns the log keys from the settings.
- * @throws UsageError if LOG_KEY is invalid
- */
+/** @throws UsageError if LOG_KEY is invalid */
 function givenKeys({ LOG_KEY: texts }: LogSettings): Signer[] {
   try {
     return (texts?.split(',') ?? []).map((text) => parseSignerKey(text.trim()));
@@ -319,10 +313,7 @@ async function giveUpOpen({ sql, nodes, settings }: Opened): Promise<void> {
 const isCopyMissing = async (sql: Sql): Promise<boolean> =>
   (await missingCopies(sql)).includes('LOG_COPY_DIR');
 
-/**
- * Runs `log import`.
- * @returns the exit status: 0 if records were imported, 1 if there is nothing to import
- */
+/** @returns the exit status: 0 if records were imported, 1 if there is nothing to import */
 export async function importLog(
   urls: StoreUrls,
   settings: LogSettings,
@@ -390,10 +381,7 @@ async function newKey(
   return { signers: [parseSignerKey(made)], kept: box.seal(made) };
 }
 
-/**
- * Runs `log begin`.
- * @returns the exit status, which is 0
- */
+/** @returns the exit status, which is 0 */
 export async function runBeginLog(
   urls: StoreUrls,
   settings: LogSettings,

@@ -112,10 +112,7 @@ async function holdOf(sql: Sql): Promise<string | undefined> {
   return missingCopies.length > 0 ? missingCopies.map(({ message }) => message).join('; then: ') : hold;
 }
 
-/**
- * Recovers the cells and returns the final state of each.
- * @throws Error if a store does not answer, or a cell can't be compared
- */
+/** @throws Error if a store does not answer, or a cell can't be compared */
 export async function recover(sql: Sql, nodes: RedisNodes, options: RecoverOptions): Promise<CellState[]> {
   if (options.isCheck) return check(sql, nodes);
   for (const cell of options.resume) await clearHalt(sql, cell);
@@ -195,7 +192,6 @@ function floorsOf(position: Position | undefined, datasetId: string): Map<number
 }
 
 /**
- * Returns the plan as lines for an operator.
  * @param unknownLeases why nothing says up to which index each game may have been dealt; undefined if a
  * position file does
  */
@@ -336,10 +332,7 @@ async function tellHoldOfRestored(sql: Sql): Promise<0 | 1> {
   return 1;
 }
 
-/**
- * Runs `recover`.
- * @returns the exit status: 0 if outcomes can be dealt from all cells, 1 if not
- */
+/** @returns the exit status: 0 if outcomes can be dealt from all cells, 1 if not */
 export async function recoverCells(
   urls: StoreUrls,
   options: {

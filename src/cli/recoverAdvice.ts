@@ -183,10 +183,7 @@ function adviseOnCells({ cells }: Facts): Omit<Advice, 'happened'> {
   return { ...NOTHING, why: 'The stores agree, and nothing waits for a decision.' };
 }
 
-/**
- * Looks at everything and advises.
- * @param logCopy LOG_COPY_DIR, or a word in its place
- */
+/** @param logCopy LOG_COPY_DIR, or a word in its place */
 async function advise(
   sql: Sql,
   nodes: RedisNodes,

@@ -45,7 +45,6 @@ interface Report extends RandomTestVerdict {
 }
 
 /**
- * Runs `rng test`.
  * @returns the exit status: 0 if all tests passed, 1 if not
  * @throws UsageError
  */

@@ -18,10 +18,7 @@ const MOVES_WITHIN_MS = 120_000;
 /** Maximum wait for closing the connections, in ms, because a hanging store never closes them. */
 const END_WITHIN_MS = 1000;
 
-/**
- * Runs the audit.
- * @returns the exit status: 0 if clean, 1 for violations or if a store does not answer
- */
+/** @returns the exit status: 0 if clean, 1 for violations or if a store does not answer */
 export async function runAudit(
   { redisUrl, databaseUrl }: StoreUrls,
   options: { readonly limit: string | undefined; readonly json: boolean; readonly redraw: boolean },

@@ -24,14 +24,12 @@ const COLUMNS: TableColumn<RunningProcess>[] = [
 
 const print = (text: string): void => void process.stdout.write(text);
 
-/** Returns the versions that are running, each with its number of processes. */
 function versionsOf(processes: readonly RunningProcess[]): Map<string, number> {
   const counts = new Map<string, number>();
   for (const { version } of processes) counts.set(version, (counts.get(version) ?? 0) + 1);
   return counts;
 }
 
-/** Returns whether an upgrade is open, by the written format or by the versions that run. */
 const isUpgrading = (format: number, processes: readonly RunningProcess[]): boolean =>
   format !== FORMATS.newest || versionsOf(processes).size > 1;
 

@@ -68,11 +68,7 @@ Exit status: 0 if proven, 1 if not proven, 2 for wrong usage or an unreadable fi
     });
 }
 
-/**
- * Adds `verify`.
- *
- * @param group group in the help
- */
+/** @param group group in the help */
 export function addVerify(program: Command, group: string): void {
   const name = program.name();
   const verify = program
@@ -123,11 +119,7 @@ Examples:
     });
 }
 
-/**
- * Adds `witness`.
- *
- * @param group group in the help
- */
+/** @param group group in the help */
 export function addWitness(program: Command, group: string): void {
   const name = program.name();
   const command = program

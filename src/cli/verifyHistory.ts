@@ -44,7 +44,6 @@ function optionsOf(file: string | undefined, given: Given): HistoryOptions {
 }
 
 /**
- * Runs `verify --history`.
  * @returns the exit status: 0 if proven, 1 if not
  * @throws UsageError if there is nothing to check
  */

@@ -45,10 +45,7 @@ export interface PoolVerdict {
   readonly pool: Pool | undefined;
 }
 
-/**
- * Verifies a raffle pool.
- * @param published commitment that was published when the pool was sealed
- */
+/** @param published commitment that was published when the pool was sealed */
 export function verifyPool(value: unknown, published?: string): PoolVerdict {
   const wrong = schemaFaults(validator, value, MESSAGES)?.faults ?? [];
   const isOpen = (value as { reveal?: unknown } | null)?.reveal ?? null;
@@ -71,7 +68,6 @@ export function verifyPool(value: unknown, published?: string): PoolVerdict {
 }
 
 /**
- * Runs `verify-pool`.
  * @returns the exit status: 0 if proven, 1 if not
  * @throws UsageError if there is nothing to check
  */

@@ -73,10 +73,7 @@ function tileReader(url: string): (path: string) => Promise<Uint8Array> {
   };
 }
 
-/**
- * Returns the options that a proof is verified with.
- * @throws UsageError
- */
+/** @throws UsageError */
 export function verifyOptionsOf(options: ProofOptions): VerifyOptions {
   const { logKey, policy, sheet, table, rules, spin, labelKeyFile, seen, url } = options;
   if (logKey === undefined && policy === undefined)

@@ -36,10 +36,7 @@ function needed(value: string | undefined, option: string): string {
   return value;
 }
 
-/**
- * Reads and parses a file.
- * @throws UsageError if the file can't be read or is invalid
- */
+/** @throws UsageError if the file can't be read or is invalid */
 async function contentOf<T>(file: string, read: (text: string) => T): Promise<T> {
   try {
     return read(await readFile(file, 'utf8'));
@@ -112,7 +109,6 @@ async function pull(pulling: Pulling, everySeconds: number): Promise<number> {
 }
 
 /**
- * Runs `witness`.
  * @returns the exit status: 0 after a stop signal; 3 if a log has signed two inconsistent trees
  * @throws UsageError
  */

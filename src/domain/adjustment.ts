@@ -14,7 +14,6 @@ export interface CommittedAdjustment {
   readonly playerId: string;
   /** Amount in micro-USD, positive or negative. */
   readonly amountMicros: number;
-  /** Balance of the player after the adjustment, in micro-USD. */
   readonly balanceMicros: number;
 }
 
@@ -22,7 +21,6 @@ export interface ReasonedAdjustment extends CommittedAdjustment {
   readonly reason: string;
 }
 
-/** Converts the entry of an adjustment. */
 export const adjustmentOf = (
   entry: Pick<LedgerEntry, 'id' | 'partnerId' | 'playerId' | 'requestId' | 'creditMicros' | 'balanceMicros'>,
 ): CommittedAdjustment => ({
@@ -54,7 +52,6 @@ export const adjustmentMembers = {
 const AdjustmentMembers = Type.Object(adjustmentMembers);
 export type AdjustmentData = Readonly<WithSums<Static<typeof AdjustmentMembers>, never>>;
 
-/** Renders an adjustment for its partner. */
 export function adjustmentData(
   spinIds: Pick<SpinIds, 'encodeOne'>,
   { entryId, partnerId, playerId, requestId, amountMicros, balanceMicros, reason }: ReasonedAdjustment,

@@ -12,7 +12,6 @@ import { choice } from './schema.js';
 const SHOWN_CHARACTERS = 6;
 const KEY = /^kso?_(?=[\w-]{43}$)/;
 
-/** Parts of an API key that the database stores. */
 export interface StoredKey {
   /** SHA-256 of the API key. */
   readonly hash: Buffer;

@@ -18,7 +18,6 @@ export interface ApiVersionEnd {
   readonly sunsetAt: Date;
   /** API version that replaces this one, such as `v2`. */
   readonly successor: string | null;
-  /** URL of a page that describes the migration to another API version. */
   readonly migrationUrl: string | null;
 }
 
@@ -80,7 +79,6 @@ export function earliestSunset(now: Date, noticeDays: number | undefined): Date 
 }
 
 /**
- * Returns the faults of an announcement.
  * @param standing the announcement in force; its sunset can only be postponed, because its notice has been
  * given
  * @param noticeDays required notice, in days; undefined means six calendar months

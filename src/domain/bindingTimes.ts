@@ -22,10 +22,7 @@ export interface Span {
 export class BindingTimes {
   readonly #times: readonly BindingTime[];
 
-  /**
-   * Creates the binding times.
-   * @param times at least one, in chronological order; the first also applies to all earlier times
-   */
+  /** @param times at least one, in chronological order; the first also applies to all earlier times */
   constructor(times: readonly BindingTime[]) {
     if (times.length === 0) throw new RangeError('The list of binding times of request ids is empty');
     this.#times = times;

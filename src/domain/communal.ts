@@ -34,7 +34,6 @@ export interface CommunalRules {
   readonly onShortBudget: OnShortBudget;
 }
 
-/** State of the pot of a game's communal progressive. */
 export interface CommunalState {
   /** Version of the communal progressive's rules that are in force: 1, 2, … */
   readonly version: number;

@@ -35,7 +35,6 @@ function hundredths(pct: number): number | undefined {
 }
 
 /**
- * Converts a request body to rules.
  * @param body body that matches the schema
  * @throws ApiError KS-4101 (with all faults), then KS-4604, then KS-4605.
  */

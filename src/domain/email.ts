@@ -84,10 +84,7 @@ const TEMPLATES: {
   }),
 };
 
-/**
- * Renders the e-mail of an event.
- * @throws Error if no e-mail is sent for such an event
- */
+/** @throws Error if no e-mail is sent for such an event */
 export function emailOf(event: string, data: unknown, brand: string): EmailText {
   const template = TEMPLATES[event as EmailedType] as
     | ((data: unknown, brand: string) => { subject: string; lines: string[] })

@@ -40,7 +40,6 @@ export const parseEntryId = (id: bigint): EntryIdParts => ({
   sequence: Number(id & SEQUENCE_MASK),
 });
 
-/** Returns the time of an entry, in milliseconds since the epoch. */
 export const entryTimeMs = (id: bigint): number => Number(id >> TIME_SHIFT_BIG);
 
 /**

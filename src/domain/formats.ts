@@ -19,7 +19,6 @@ export const FORMATS: Formats = { oldest: 1, newest: 1 };
 export class FormatError extends Error {}
 
 /**
- * Checks that a build can read a format.
  * @param written format of an installation
  * @throws FormatError if the build can't read it
  */

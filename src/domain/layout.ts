@@ -4,7 +4,6 @@
  * strings of the Lua scripts.
  */
 
-/** A member of a packed record. */
 export interface Member<T> {
   readonly bytes: number;
   /** Format of the member in the notation of Lua's struct library. */
@@ -30,7 +29,6 @@ export interface Layout<M extends Members> {
   make(values: ValuesOf<M>): Buffer;
 }
 
-/** Values of the members of a record. */
 export type RecordOf<L> = L extends Layout<infer M> ? ValuesOf<M> : never;
 
 export function layout<M extends Members>(members: M): Layout<M> {

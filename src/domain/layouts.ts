@@ -78,7 +78,6 @@ export const ENTRY_ID = layout({ id });
  * if there are any.
  */
 export const GAME = layout({
-  /** Index of the next outcome to deal. */
   nextIndex: u48,
   /** Index after the last loaded outcome. */
   queueEnd: u48,
@@ -182,7 +181,6 @@ export const BATCH = layout({
   players: u16,
   requestIds: u16,
   spins: u16,
-  /** Length of the payout tables, in bytes. */
   tableBytes: u32,
   /** Offset of the players, after which the requestIds come. */
   listsAt: u32,
@@ -214,7 +212,6 @@ export const BATCH_GAME = layout({
   payoutCount: u16,
   /** Number of tickets in a raffle's pool; 0 for a slot game, whose queue has no end. */
   poolSize: u32,
-  /** Number of the game's spins in this batch. */
   spins: u16,
   digitsOfId: text8,
 });

@@ -138,7 +138,6 @@ type ValueOf<C extends LedgerColumn> =
 /** Values of a ledger row by member, with the code of its kind. */
 export type LedgerRow = { -readonly [M in LedgerMember]: ValueOf<Columns[M]> };
 
-/** An entry of the ledger, with the name of its kind. */
 export interface LedgerEntry extends Omit<LedgerRow, 'kind'> {
   kind: EntryKind;
 }
@@ -150,7 +149,6 @@ export type EntryRow = {
     | (Columns[M] extends { readonly isNullable: true } ? null : never);
 };
 
-/** Members of a ledger row that one kind of reader selects. */
 export type MembersReadBy<R extends LedgerReader> = {
   [M in LedgerMember]: R extends Columns[M]['readBy'][number] ? M : never;
 }[LedgerMember];

@@ -218,10 +218,7 @@ const BY_CODE: readonly (EntryDefinition | undefined)[] = Object.values<EntryDef
   [] as (EntryDefinition | undefined)[],
 );
 
-/**
- * Returns the definition of the kind with a code.
- * @throws RangeError if no kind has the code
- */
+/** @throws RangeError if no kind has the code */
 export function entryOfCode(code: number): EntryDefinition {
   const definition = BY_CODE[code];
   if (definition === undefined) throw new RangeError(`No kind of ledger entry has the code ${code}`);

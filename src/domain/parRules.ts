@@ -239,7 +239,6 @@ function checkRtp({ certifiedRtp, combinations }: Draft, report: ReportFault): v
   );
 }
 
-/** Returns the items if all of them are defined. */
 function allDefined<T>(items: readonly (T | undefined)[] | undefined): T[] | undefined {
   return items?.every((item) => item !== undefined) ? (items as T[]) : undefined;
 }

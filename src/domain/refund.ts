@@ -4,14 +4,10 @@
  */
 export const REFUND_PREFIX = 'raffle-void:';
 
-/**
- * Returns the requestId of the refund for a ticket of a voided raffle.
- * @param spinId spin id of the ticket
- */
+/** @param spinId spin id of the ticket */
 export const refundRequestId = (gameId: number, spinId: string): string =>
   `${REFUND_PREFIX}${gameId}:${spinId}`;
 
-/** Ticket of a voided raffle for which a refund was made. */
 export interface RefundedTicket {
   readonly gameId: number;
   readonly spinId: string;

@@ -23,7 +23,6 @@ const BITS_AN_ID_SMALL = 24;
 const SMALL_IDS_MAX = 1_000_000;
 const HASHES = 2 ** 32;
 
-/** Returns the size of a filter for a number of ids, in bytes. */
 export function filterBytes(ids: number): number {
   const bits = ids <= SMALL_IDS_MAX ? BITS_AN_ID_SMALL : BITS_AN_ID;
   return Math.max(1, Math.ceil((ids * bits) / BLOCK_BITS)) * BLOCK_BYTES;
@@ -40,7 +39,6 @@ export class RequestFilter {
   #folds: number;
 
   /**
-   * Creates an empty filter.
    * @param bytes size of the filter before folding
    * @param folds see {@link folds}
    */

@@ -27,7 +27,6 @@ export class RunWriter {
   #isFirst = true;
 
   /**
-   * Creates the writer.
    * @param ids number of ids to come
    * @param onBlock receives each block; the writer uses its bytes again afterwards
    */

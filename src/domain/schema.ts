@@ -51,7 +51,6 @@ export const PATTERN_MESSAGES: Readonly<Record<string, string>> = {
 
 export const opaque = (description: string) => Type.String({ pattern: OPAQUE_PATTERN, description });
 
-/** Schema of the reason for an operator's action. */
 export const AUDIT_REASON = Type.String({
   pattern: REASON_PATTERN,
   description: 'Reason of the change, recorded in the audit log',
@@ -88,12 +87,10 @@ export const extensible = (values: readonly string[], description: string) =>
 
 export const nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 
-/** Schema of the stored prefix of a key. */
 export const KEY_PREFIX = nullable(
   Type.String({ description: 'First characters of the key; null if the key is older than this member' }),
 );
 
-/** Schema of a text with one of several values. */
 export const choice = <const Values extends readonly string[]>(values: Values, description?: string) =>
   Type.Union(
     values.map((value) => Type.Literal(value)),
@@ -167,7 +164,6 @@ export const escapeFormulas = Type.Optional(
   }),
 );
 
-/** Query parameters that restrict a result to a range of time. */
 export const timeRange = {
   from: Type.Optional(
     Type.String({ description: 'Only entries from this time on, as an RFC 3339 time. Default: all' }),
@@ -197,7 +193,6 @@ export const VoidBody = Type.Object({
   }),
 });
 
-/** Query parameter that restricts a result to one partner. */
 export const partnerFilter = {
   partnerId: Type.Optional(
     Type.Integer({ minimum: 1, maximum: ID_MAX, description: 'Only items of this partner' }),

@@ -28,7 +28,6 @@ export class SecretBox {
   readonly #newest: string | undefined;
 
   /**
-   * Creates the box.
    * @param keys keys of 32 bytes in base64; the first key seals, any of them can open
    * @throws RangeError if a key is invalid
    */
@@ -56,10 +55,7 @@ export class SecretBox {
     return this.#newest === undefined ? undefined : `v1.${this.#newest}.`;
   }
 
-  /**
-   * Seals a secret.
-   * @returns the secret unchanged if there is no key
-   */
+  /** @returns the secret unchanged if there is no key */
   seal(secret: string): string {
     if (this.#newest === undefined) return secret;
     const nonce = randomBytes(NONCE_BYTES);

@@ -58,10 +58,7 @@ export const overAfterMs = (skewMaxMs: number): number => (skewMaxMs < DAY_MS ? 
 
 // Figures ------------------------------------------------------------------------------------------------
 
-/**
- * Makes the report of a day.
- * @param figures games in the order of their ids
- */
+/** @param figures games in the order of their ids */
 export function composeReport(
   about: Pick<
     SettlementReportBody,

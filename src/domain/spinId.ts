@@ -15,10 +15,7 @@ export class SpinIds {
    */
   readonly #cipher: Cipher;
 
-  /**
-   * Creates the encoder.
-   * @param key 16 secret bytes, which must not change during the life of the ledger
-   */
+  /** @param key 16 secret bytes, which must not change during the life of the ledger */
   constructor(key: Buffer) {
     if (key.length !== BLOCK_BYTES) throw new RangeError('The spin id key must have 16 bytes');
     this.#key = key;

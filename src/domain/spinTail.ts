@@ -18,16 +18,12 @@ export const NO_TAIL: SpinTail = { notice: undefined, isForced: false };
 const FORCED: SpinTail = { notice: undefined, isForced: true };
 const NO_BYTES = Buffer.alloc(0);
 
-/** Returns the tail of a spin from its ledger entry. */
 export function tailOfEntry({ kind }: Pick<LedgerEntry, 'kind'>, notice: BonusNotice | undefined): SpinTail {
   if (kind === 'forcedSpin') return FORCED;
   return notice === undefined ? NO_TAIL : { notice, isForced: false };
 }
 
-/**
- * Reads a tail.
- * @param bytes undefined or empty if the spin has no tail
- */
+/** @param bytes undefined or empty if the spin has no tail */
 export function readTail(bytes: Buffer | undefined): SpinTail {
   if (bytes === undefined || bytes.length === 0) return NO_TAIL;
   // The tail of a bonus notice is longer, so it can't be confused with the tail of a chosen outcome.

@@ -37,7 +37,6 @@ export class TrustedProxies {
   readonly #networks: readonly [ipaddr.IPv4 | ipaddr.IPv6, number][];
 
   /**
-   * Parses the list of trusted proxies.
    * @param setting empty: no proxy is trusted; a number from 1 to 10: the number of proxies in front of every
    * client; otherwise addresses and networks (CIDR) of proxies, separated by commas
    * @throws Error if the text has none of these forms

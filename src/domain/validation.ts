@@ -14,10 +14,7 @@ export interface SchemaFaults {
   readonly isMissing: boolean;
 }
 
-/**
- * Checks a value against a schema.
- * @returns undefined if the value matches. `messages` describes patterns in words, by pattern.
- */
+/** @returns undefined if the value matches. `messages` describes patterns in words, by pattern. */
 export function schemaFaults(
   validator: Validator,
   value: unknown,

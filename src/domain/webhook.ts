@@ -13,7 +13,6 @@ export type EventType = keyof EventData;
 export type OperatorEvent = 'program.check_failed';
 export type WebhookEventType = keyof typeof EVENTS;
 
-/** Types of events that the event feed contains. */
 export const IN_FEED: readonly EventType[] = [...EVENT_TYPES, 'api.version.deprecated'];
 
 /** Events that every active webhook gets, whatever it subscribes to (docs/contract.md §16). */
@@ -25,7 +24,6 @@ export const SENT_TO_ALL: ReadonlySet<EventType> = new Set(['api.version.depreca
  */
 export type GameStatusReason = EventData['game.status_changed']['reason'];
 
-/** Data of an event that is sent to webhooks. */
 type Sent<Type extends WebhookEventType> = Readonly<Static<(typeof EVENTS)[Type]>['data']>;
 
 /** Data of each event, with the members in the order in which they are sent. */
@@ -72,7 +70,6 @@ export type NewEvent = {
   };
 }[Exclude<EventType, OperatorEvent>];
 
-/** Sample data of each event that a webhook can subscribe to. */
 export const SAMPLE_DATA: { readonly [Type in SubscribedEventType]: EventData[Type] } = {
   'spin.large_win': {
     spinId: '00000000000000000000000000000000',
@@ -127,10 +124,7 @@ export const operatorEventBody = <Type extends OperatorEvent>(
 /** Prefix of a webhook secret, which is followed by 32 bytes in base64. */
 const SECRET_PREFIX = 'whsec_';
 
-/**
- * Formats a webhook secret.
- * @param bytes 32 random bytes
- */
+/** @param bytes 32 random bytes */
 export const webhookSecret = (bytes: Buffer): string => SECRET_PREFIX + bytes.toString('base64');
 
 export const hmacSha256 = (key: Buffer | string | KeyObject, data: Buffer | string): Buffer =>
@@ -161,10 +155,7 @@ export interface Attempt {
   readonly attempt: number;
 }
 
-/**
- * Returns all headers of an attempt.
- * @param brand used in the names of the service's own headers
- */
+/** @param brand used in the names of the service's own headers */
 export function attemptHeaders(
   brand: string,
   { deliveryId, eventId, event, secrets, body, attempt }: Attempt,

@@ -32,7 +32,6 @@ const eventOf = <Data extends Type.TProperties>(event: string, data: Data) =>
     test: Type.Optional(Type.Boolean({ description: 'True if `POST /webhooks/{id}/test` made the event' })),
   });
 
-/** Schemas of the events sent to webhooks, by event type. */
 export const EVENTS = {
   'spin.large_win': eventOf('spin.large_win', {
     spinId: Type.String({ description: 'Id of the spin, or the roundId of the blackjack round' }),

@@ -117,7 +117,6 @@ const PROBLEMS = {
 export type ProblemName = keyof typeof PROBLEMS;
 export const PROBLEM_NAMES = Object.keys(PROBLEMS) as ProblemName[];
 
-/** What a part reports. */
 export interface Finding {
   readonly name: ProblemName;
   /** What is wrong, in one line. */
@@ -190,10 +189,7 @@ export class Problems extends PeriodicService {
   /** Time at which each present problem was first found. */
   #since = new Map<string, Date>();
 
-  /**
-   * @param cells returns all cells
-   * @param now returns the time in ms since the epoch
-   */
+  /** @param now returns the time in ms since the epoch */
   constructor(cells: () => Iterable<number>, now: () => number) {
     super({ everyMs: LOOK_EVERY_MS, firstAfterMs: LOOK_EVERY_MS });
     this.#cells = cells;

@@ -133,7 +133,6 @@ export interface Events {
    * decides.
    */
   CellHalted: { readonly cell: number; readonly reason: string };
-  /** Events of communal progressives were committed. */
   CommunalEventsCommitted: { readonly events: readonly Pick<CommittedEvent, 'tierLevel' | 'status'>[] };
   /** Events for webhooks were committed, with this number of deliveries. */
   EventsRecorded: { readonly deliveries: number };
@@ -233,9 +232,7 @@ export interface Events {
   CellsAdded: { readonly cells: readonly number[] };
   /** The catalog has read that a partner has moved to another cell. */
   PartnerChangedCell: { readonly partnerId: number; readonly fromCell: number; readonly toCell: number };
-  /** Games are new or have changed. */
   GamesChanged: { readonly games: readonly CatalogGame[] };
-  /** The end of an API version was announced or postponed. */
   VersionEndsChanged: Record<never, never>;
   /** The catalog can't be read any more. Its present content stays in use. */
   CatalogStale: { readonly error: unknown };
@@ -315,9 +312,6 @@ export interface Events {
 
 export type EventEmitter = Emitter<Events>;
 
-/**
- * Creates the emitter of this process's events.
- * @param onHandlerError called when a handler throws
- */
+/** @param onHandlerError called when a handler throws */
 export const newEvents = (onHandlerError: (error: unknown, event: string) => void): EventEmitter =>
   new Emitter<Events>(onHandlerError);

@@ -64,10 +64,7 @@ export async function lockDataDir(dataDir: string, name = 'DATA_DIR'): Promise<D
 
 type Release = () => Promise<void>;
 
-/**
- * Acquires the lock.
- * @returns undefined if another process holds the folder
- */
+/** @returns undefined if another process holds the folder */
 async function hold(folder: string): Promise<Release | undefined> {
   if (process.platform === 'win32') {
     const name = createHash('sha256').update(folder).digest('hex').slice(0, 32);

@@ -147,7 +147,6 @@ const UNREADABLE: Readonly<Record<string, string>> = {
 };
 
 /**
- * Reads a file.
  * @returns undefined if it does not exist
  * @throws UnreadableFileError if the file can't be read however often it is tried
  */

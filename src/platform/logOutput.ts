@@ -17,10 +17,7 @@ export class LogOutput {
   #waitingBytes = 0;
   #isWriting = false;
 
-  /**
-   * Creates the log output.
-   * @param fd file descriptor that stays open as long as the process runs
-   */
+  /** @param fd file descriptor that stays open as long as the process runs */
   constructor(fd: number) {
     this.#fd = fd;
     process.on('exit', () => this.flushSync());

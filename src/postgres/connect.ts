@@ -78,10 +78,7 @@ export interface PoolOptions {
   readonly isDurable?: boolean;
 }
 
-/**
- * Opens a pool of connections.
- * @throws Error with a one-line message if the URL can't be used
- */
+/** @throws Error with a one-line message if the URL can't be used */
 export function connectPostgres(url: string, options: PoolOptions): Sql {
   // Whether a statement behind a pooler must run in a transaction of its own, which sets the required
   // settings.

@@ -239,7 +239,6 @@ interface CopyConnection {
  */
 export class CopyIn extends Query {
   /**
-   * Creates the query.
    * @param done called by the driver when the query has ended, also by a timeout; after a call with an error,
    * it must ignore further calls
    */

@@ -122,7 +122,6 @@ async function contactsOf(
   return new Map(rows.map(({ partner_id, contact_email }) => [partner_id, contact_email]));
 }
 
-/** The event feed of partners. */
 export class PartnerEvents {
   readonly #sql: Sql;
 

@@ -63,7 +63,6 @@ const IS_STANDBY = 'pg_is_in_recovery() AS is_standby';
 export interface FoundSettings extends DurableSettings {
   /** Number of settings that differ from the required values. */
   readonly different: bigint;
-  /** Whether the server is a standby. */
   readonly is_standby: boolean;
 }
 

@@ -27,10 +27,7 @@ export class SharedLookUps<Found> {
   readonly #asked: Asked<Found>[] = [];
   #underWay = 0;
 
-  /**
-   * Creates the look-ups.
-   * @param findAll runs the statement; its result has no entry for ids that were not found
-   */
+  /** @param findAll runs the statement; its result has no entry for ids that were not found */
   constructor(findAll: (ids: readonly bigint[]) => Promise<ReadonlyMap<bigint, Found>>) {
     this.#findAll = findAll;
   }

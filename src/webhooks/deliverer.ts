@@ -116,7 +116,6 @@ export class Deliverer implements Service {
     return this.#problem === undefined ? HEALTHY : unhealthy(this.#problem);
   }
 
-  /** Polls for due deliveries now, because new ones may have been recorded. */
   wake(): void {
     this.#isWoken = true;
     this.#wake();
@@ -289,7 +288,6 @@ export class Deliverer implements Service {
   }
 }
 
-/** Adds a delivery to the numbers of deliveries by webhook. */
 function count(busy: Map<number, number>, { webhookId }: DueDelivery): void {
   busy.set(webhookId, (busy.get(webhookId) ?? 0) + 1);
 }

@@ -478,10 +478,7 @@ export class Deliveries {
     });
   }
 
-  /**
-   * Resends a delivery of a webhook.
-   * @returns false if the webhook has no such delivery
-   */
+  /** @returns false if the webhook has no such delivery */
   async resendOfWebhook(webhookId: number, deliveryId: string): Promise<boolean> {
     const rows = await this.#sql`
       UPDATE deliveries SET next_attempt_at = now(), status = 'pending',

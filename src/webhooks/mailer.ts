@@ -63,7 +63,6 @@ export class Mailer extends PeriodicService {
     });
   }
 
-  /** Polls for due e-mails now, because new ones may have been recorded. */
   wake(): void {
     this.hurry();
   }

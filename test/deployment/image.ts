@@ -63,10 +63,7 @@ function buildah(...args: string[]): string {
   });
 }
 
-/**
- * Builds the image.
- * @returns its settings and the folder with its files, which exists until `undo` is called
- */
+/** @returns its settings and the folder with its files, which exists until `undo` is called */
 function build(): { config: ImageConfig; root: string; undo: () => void } {
   mkdirSync(STORAGE, { recursive: true });
   const began = performance.now();

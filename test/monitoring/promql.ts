@@ -42,7 +42,6 @@ export function readExposition(text: string): Map<string, Map<string, Set<string
 export class ExpressionError extends Error {}
 
 /**
- * Checks an expression.
  * @returns the labels of the result, or undefined for a scalar.
  * @throws ExpressionError
  */

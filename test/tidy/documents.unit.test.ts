@@ -65,14 +65,15 @@ describe('file names in the documentation', () => {
 });
 
 describe('README.md of each folder of src', () => {
-  const LINES_MAX = 15;
+  const LINES_MAX = 11;
 
   test.each(rooms)(`src/%s/README.md introduces the folder in at most ${LINES_MAX} lines`, (name) => {
     const lines = read(`src/${name}/README.md`).trimEnd().split('\n');
     expect(lines[0]).toBe(`# ${name}`);
     expect(lines.length).toBeLessThanOrEqual(LINES_MAX);
-    for (const part of ['**May import** ', '**Start reading** at `src/', '**Tests:** `test/'])
-      expect(lines.filter((line) => line.startsWith(part))).toHaveLength(1);
+    expect(lines.filter((line) => line.startsWith('**Start reading** at `src/'))).toHaveLength(1);
+    // The check of the imports says what a room may import, and the folders of tests have the rooms' names.
+    expect(lines.filter((line) => /^\*\*(May import|Tests)/.test(line))).toEqual([]);
   });
 
   test.each(rooms)('src/%s/README.md names only files and folders that exist', (name) => {

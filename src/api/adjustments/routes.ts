@@ -6,7 +6,6 @@ import { type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
 import * as contract from './contract.js';
 
-/** Renders an adjustment with its time. */
 export const adjustmentRecord = ({ spinIds }: Pick<Services, 'spinIds'>, adjustment: ReasonedAdjustment) => ({
   ...adjustmentData(spinIds, adjustment),
   createdAt: new Date(entryTimeMs(adjustment.entryId)).toISOString(),

@@ -38,10 +38,7 @@ export async function tableOf({ catalog }: Services, gameId: number): Promise<Bl
 }
 
 /**
- * Finds a recorded round by its id.
- *
  * @param partnerId partner that must own the round; undefined: any partner
- *
  * @throws ApiError (KS-4221) if no round has the id, or if the round belongs to another partner
  */
 export async function findRound(
@@ -59,7 +56,6 @@ export async function findRound(
 const roundIdOf = (services: Services, { entryIds, partnerId }: RoundRecord): string =>
   services.spinIds.encodeOne(entryIds[0]!, partnerId);
 
-/** Renders a recorded round with the data that its partner may see. */
 export async function shownRecord(services: Services, record: RoundRecord) {
   const table = await tableOf(services, record.gameId);
   const seed = await services.blackjack.shoes.seedOf(record.gameId, record.shoeIndex);
@@ -169,9 +165,6 @@ function dealRefusal(
   return new ApiError(REFUSALS[dealt.refusal]);
 }
 
-/**
- * Renders the state of a round after its first `entries` ledger entries, as a response that may be a replay.
- */
 function shown(
   services: Services,
   table: BlackjackTable,
@@ -184,7 +177,6 @@ function shown(
 
 // Act -------------------------------------------------------------------------------------------------------
 
-/** Returns the error for an action that does not fit the state of its round, with the legal actions. */
 function misplacedError(table: BlackjackTable, { misplaced, record, seed }: MisplacedAction): ApiError {
   const isStale = misplaced === 'stale';
   const entry = isStale ? ERRORS.actionStale : ERRORS.actionIllegal;

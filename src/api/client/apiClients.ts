@@ -25,7 +25,6 @@ interface DocumentPath {
 }
 type Paths = OperatorPaths & DocumentPath;
 export type OperatorClient = Client<Paths>;
-/** The named schemas of each OpenAPI document. */
 export type PartnerSchemas = Schemas;
 export type OperatorSchemas = operatorComponents['schemas'];
 
@@ -41,17 +40,13 @@ const sendRawReadsAgain = sendReadsAgain as unknown as Send;
 /**
  * Creates a client of the partner API. Calls resolve with `data` or `error`. They throw NoAnswerError if no
  * service answers.
- *
  * @param address URL of the service: http:// or https://
- * @param apiKey a key of the partner
  */
 export const partnerClient = (address: string, apiKey: string): PartnerClient =>
   partnerApi({ baseUrl: address, apiKey, timeoutMs: TIMEOUT_MS, fetch: sendRaw, ...raw });
 
 /**
  * Creates a client of the operator API. Calls resolve and throw like the calls of {@link partnerClient}.
- *
- * @param apiKey the operator's key
  * @param readsAgain true: repeats a read that the service refuses temporarily (503)
  */
 export const operatorClient = (

@@ -14,9 +14,6 @@ export const eventIdOf = (spinIds: SpinIds, eventId: bigint, partnerId: number):
 export const fundingIdOf = (spinIds: SpinIds, fundingId: number, partnerId: number): string =>
   spinIds.encodeOther(BigInt(fundingId), partnerId, FUNDING);
 
-/**
- * Returns the members of a communal progressive's pot that both the partner API and the operator API return.
- */
 export const potView = (
   { rules, version, budgetMicros }: Pick<PotRecord, 'rules' | 'version' | 'budgetMicros'>,
   wagerMicros: number,
@@ -27,7 +24,6 @@ export const potView = (
   bonusRtp: bonusRtp(rules, wagerMicros),
 });
 
-/** Returns the member `communityBonus` of a spin's response. */
 export const communityBonus = (spinIds: SpinIds, partnerId: number, notice: BonusNotice) => ({
   triggered: true,
   tierName: notice.tierName,

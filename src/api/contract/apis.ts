@@ -23,7 +23,6 @@ export const API_VERSION = '1.5.0';
 /** Maximum size of a request body, in bytes, unless the endpoint has its own limit. */
 export const BODY_LIMIT = 65_536;
 
-/** Tags by which the OpenAPI documents group operations. */
 export const TAGS = {
   'PAR sheets': 'The mathematics of slot games',
   Games: 'Games, their queues of outcomes and their totals',

@@ -2,7 +2,6 @@
 import type { CsvText } from '../../domain/csv.js';
 import { ExactNumber } from '../../domain/exactJson.js';
 
-/** Returns the header line that names the columns. */
 export const csvHead = (row: object): string => `${Object.keys(row).join(',')}\r\n`;
 
 /** Returns a line for each row. Null becomes an empty field. */

@@ -8,7 +8,6 @@ export interface EventReference {
 
 const EVENT = { createdAt: '2026-11-22T04:14:02.132Z', partnerId: 2 };
 
-/** Description and example of each event, by event type. */
 export const EVENT_REFERENCES: Readonly<Record<string, EventReference>> = {
   'spin.large_win': {
     description: "Sent after a spin whose payout is above the account's threshold.",

@@ -135,7 +135,6 @@ function sharedName(status: number, entries: readonly ErrorEntry[]): string | un
   return first + others.map((name) => `Or${name.charAt(0).toUpperCase()}${name.slice(1)}`).join('');
 }
 
-/** Builds the OpenAPI document of one scope. */
 class DocumentBuilder {
   readonly #schemas = new SchemaReferences();
   readonly #responses: Record<string, object> = {};
@@ -304,7 +303,6 @@ function exampleOf(example: unknown, examples?: Readonly<Record<string, unknown>
   return example === undefined ? {} : { example };
 }
 
-/** Header that has the requestId of a request whose body has none. */
 const IDEMPOTENCY_KEY = {
   name: 'Idempotency-Key',
   in: 'header',
@@ -332,7 +330,6 @@ const serversOf = (scope: Scope): object[] => [
   },
 ];
 
-/** Returns the headers of every webhook delivery. */
 function eventHeaders(brand: string): object[] {
   const header = (name: string, description: string) => ({
     name,
@@ -392,11 +389,7 @@ function documentOf(scope: Scope, endpoints: readonly Endpoint[], brand: string,
   };
 }
 
-/**
- * Builds the OpenAPI document of each API.
- *
- * @param brand brand that is part of the titles and of the names of webhook headers
- */
+/** @param brand brand that is part of the titles and of the names of webhook headers */
 export const openApiDocuments = (brand: string): Readonly<Record<Scope, object>> => ({
   partner: documentOf('partner', ENDPOINTS, brand, API_VERSION),
   operator: documentOf('operator', ENDPOINTS, brand, API_VERSION),

@@ -19,7 +19,6 @@ export interface Endpoint {
   readonly summary: string;
   /** Details beyond the summary, in Markdown. */
   readonly description: string;
-  /** True if the path exists for sandbox accounts only. */
   readonly sandboxOnly?: true;
   /** Rate limit window of the partner that the request counts against. Default: `api`. */
   readonly window?: 'spin' | 'api';
@@ -46,7 +45,6 @@ export interface Endpoint {
   readonly response?: TSchema;
   /** True if the response has sums that may exceed the precision of a double (ExactNumber). */
   readonly hasSums?: true;
-  /** True if the response is also available as CSV for clients that prefer CSV to JSON. */
   readonly hasCsv?: true;
   /** Errors of this operation in addition to those of every operation of its scope. Default: none. */
   readonly errors: readonly ErrorEntry[];

@@ -15,12 +15,10 @@ interface Example {
 
 const RETRY_AFTER_SECONDS = 42;
 
-/** Returns an example of each error that an operation returns under one status, by error code. */
 export function errorExamples(entries: readonly ErrorEntry[], endpoint: Endpoint): Record<string, Example> {
   return Object.fromEntries(entries.map((entry) => [entry.code, example(entry, detailsOf(entry, endpoint))]));
 }
 
-/** Returns the example of the error for a body that exceeds its size limit (413). */
 export function bodyTooLargeExample(): Record<string, Example> {
   const entry = ERRORS.validationFailed;
   const message = `The body must have at most ${BODY_LIMIT} bytes`;

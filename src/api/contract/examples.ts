@@ -33,7 +33,6 @@ export const RAFFLE_SPIN = {
   requestId: '0197d2c4-a3b0-7c11-9d2e-5f6a7b8c9d0e',
 };
 
-/** {@link SLOT_SPIN} and {@link RAFFLE_SPIN} in the form of the spin history. */
 export const SLOT_HISTORY = {
   ...SLOT_SPIN,
   createdAt: '2026-11-22T04:14:01.121Z',

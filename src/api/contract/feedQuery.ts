@@ -8,11 +8,7 @@ import { ENTRY_POSITION_PATTERN } from '../../domain/schema.js';
 const entryPosition = (description: string) =>
   Type.Optional(Type.String({ pattern: ENTRY_POSITION_PATTERN, description }));
 
-/**
- * Returns the bounds of a feed.
- *
- * @param items plural of the noun that the feed lists
- */
+/** @param items plural of the noun that the feed lists */
 export const feedBounds = (items: string) => ({
   from: Type.Optional(
     Type.String({ format: 'date-time', description: `Only ${items} from this RFC 3339 time on` }),
@@ -29,8 +25,6 @@ export const feedBounds = (items: string) => ({
 });
 
 /**
- * Returns the cursor and the page size of a feed.
- *
  * @param items plural of the noun that the feed lists
  * @param cursorId member of an item that can be sent as cursor
  */
@@ -48,7 +42,6 @@ export const feedPaging = (items: string, cursorId: string) => ({
   }),
 });
 
-/** Returns the member `nextCursor` of a feed. */
 export const feedCursor = (items: string) => ({
   nextCursor: Type.Union([
     Type.String({

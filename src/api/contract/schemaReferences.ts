@@ -25,7 +25,6 @@ import { EVENTS } from '../../domain/webhookEvents.js';
 import { CONTRACTS } from '../index.js';
 import * as errorResponse from './errorResponse.js';
 
-/** The domain modules that define schemas. */
 const DOMAIN = [
   apiKey,
   leaves,
@@ -90,7 +89,6 @@ function pascalCase(eventType: string): string {
     .join('');
 }
 
-/** Collects the named schemas of one OpenAPI document. */
 export class SchemaReferences {
   readonly #named = new Map<string, object>();
 
@@ -110,7 +108,6 @@ export class SchemaReferences {
     return { $ref: `#/components/schemas/${name}` };
   }
 
-  /** Returns all named schemas that were referred to so far, by name. */
   named(): Record<string, object> {
     return sorted(Object.fromEntries(this.#named));
   }
@@ -199,7 +196,6 @@ function enumOf(schema: object): object | undefined {
   return { type: 'string', enum: anyOf.map((choice) => choice.const), ...rest };
 }
 
-/** Returns the same members sorted by name. */
 export function sorted<T>(members: Readonly<Record<string, T>>): Record<string, T> {
   return Object.fromEntries(Object.entries(members).sort(([a], [b]) => (a < b ? -1 : 1)));
 }

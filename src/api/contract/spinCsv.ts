@@ -5,7 +5,6 @@ import type { LedgerEntry } from '../../domain/ledgerColumns.js';
 import { microsToUsdText } from '../../domain/money.js';
 import type { SpinTail } from '../../domain/spinTail.js';
 
-/** The data of a spin that a CSV row is built from. */
 interface CsvSpin {
   readonly spinId: string;
   readonly entry: LedgerEntry;

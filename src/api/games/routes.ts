@@ -117,7 +117,6 @@ const expectedOf = ({ rtp, variancePerSpin, normalFromSpins }: OutcomeStatistics
   normalFromSpins,
 });
 
-/** Renders a game for operators without its queue. */
 function shownGame(services: Services, row: GameRow, wagerMicros: number, booked: CommittedGame) {
   const statistics = services.catalog.statistics(row.gameId);
   return {
@@ -138,8 +137,6 @@ function shownGame(services: Services, row: GameRow, wagerMicros: number, booked
 }
 
 /**
- * Validates the body of a game registration.
- *
  * @throws ApiError KS-4101, KS-4102; KS-4216 if `gameType` is not a kind of game that partners can register
  */
 function wantedGame({ gameType, ...rest }: JsonObject): GameBody {

@@ -45,11 +45,7 @@ const listOperators = ({ store }: Services): Route =>
     return { operators: (await store.operators.list()).map(shownOperator) };
   });
 
-/**
- * Returns the operator name of a path.
- *
- * @throws ApiError KS-4212 if no operator can have this name
- */
+/** @throws ApiError KS-4212 if no operator can have this name */
 function nameOf({ name }: { readonly name: string }): string {
   // Postgres rejects NUL characters in text.
   if (name.includes('\0')) throw new ApiError(ERRORS.keyNotFound);

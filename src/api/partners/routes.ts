@@ -130,11 +130,7 @@ const shownKey = (row: ApiKeyRow) => ({
   lastUsedAt: row.lastUsedAt,
 });
 
-/**
- * Parses an expiry time.
- *
- * @throws ApiError (KS-4101) if the text is not a time in the future
- */
+/** @throws ApiError (KS-4101) if the text is not a time in the future */
 export function expiryOf(text: string | null | undefined): Date | null {
   if (text === null || text === undefined) return null;
   const expiresAt = rfc3339Time(text);
@@ -226,7 +222,6 @@ export const partnerRoutes = (services: Services): Route[] => {
   ];
 };
 
-/** Returns the error for a key that can't be changed. */
 function unchangeable(why: Unchangeable): ApiError {
   if (why === 'missing') return new ApiError(ERRORS.keyNotFound);
   if (why === 'foreign') return new ApiError(ERRORS.keyForeign);

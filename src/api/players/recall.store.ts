@@ -55,7 +55,6 @@ export class Recall {
     );
   }
 
-  /** Returns the display names of games, by game id. */
   async displayNames(gameIds: readonly number[]): Promise<ReadonlyMap<number, string>> {
     const rows = await this.#sql<{ game_id: number; display_name: string }[]>`
       SELECT game_id, display_name FROM games WHERE game_id = ANY(${arrayOf(gameIds)}::int[])`;

@@ -87,11 +87,7 @@ const statusRoutes = (services: Services): Route[] => [
   }),
 ];
 
-/**
- * Validates an adjustment order.
- *
- * @throws ApiError (KS-4101, KS-4102) with all faults
- */
+/** @throws ApiError (KS-4101, KS-4102) with all faults */
 function orderOf(playerId: string, body: JsonObject, text: string): Omit<Adjustment, 'partnerId'> {
   let refusal: ApiError | undefined;
   let order: AdjustmentBody | undefined;
@@ -169,12 +165,10 @@ const adjustmentRoutes = (services: Services): Route[] => [
 ];
 
 const ENTRY_ID = /^[1-9]\d{0,18}$/;
-/** Largest entry id, which is the largest signed 64-bit integer. */
 const ENTRY_ID_MAX = 2n ** 63n - 1n;
 
 type StatementRequest = RouteRequest<typeof contract.getStatement>;
 
-/** A player's statement that a request asks for. */
 interface WantedStatement {
   readonly partnerId: number;
   readonly playerId: string;

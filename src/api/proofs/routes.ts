@@ -25,11 +25,7 @@ const REASONS: Readonly<Record<NonNullable<Fault['reason']>, string>> = {
 const unproven = (reason: NonNullable<Fault['reason']>): ApiError =>
   new ApiError(ERRORS.noProof, { details: [{ path: '', message: REASONS[reason], reason }] });
 
-/**
- * Returns the public log entry of the block that contains an outcome index.
- *
- * @throws ApiError KS-4219; KS-5002 if the block is not logged yet
- */
+/** @throws ApiError KS-4219; KS-5002 if the block is not logged yet */
 async function entryOf({ store }: Services, gameId: number, index: number) {
   const found = await store.publicLogReads.entryOfIndex(gameId, index);
   if (found === 'before-log') throw unproven('BEFORE_LOG');
@@ -37,11 +33,7 @@ async function entryOf({ store }: Services, gameId: number, index: number) {
   return found;
 }
 
-/**
- * Returns the proof of a spin.
- *
- * @param partnerId partner that must own the spin; undefined: any partner
- */
+/** @param partnerId partner that must own the spin; undefined: any partner */
 async function spinProof(services: Services, spinId: string, partnerId?: number) {
   const { spinIds, store } = services;
   const meant = spinIds.decode(spinId);
@@ -64,11 +56,7 @@ async function spinProof(services: Services, spinId: string, partnerId?: number)
   return { format: FORMAT, spinId, gameId, ...outcome, ...inLog };
 }
 
-/**
- * Returns the proof of a round.
- *
- * @param partnerId partner that must own the round; undefined: any partner
- */
+/** @param partnerId partner that must own the round; undefined: any partner */
 async function roundProof(services: Services, roundId: string, partnerId?: number) {
   const record = await findRound(services, roundId, partnerId);
   const { gameId, shoeIndex: index } = record;
@@ -158,11 +146,7 @@ async function blockOf(
   return { ...item, ...(await revealOf(services, logged, query.outcomes === 'true')) };
 }
 
-/**
- * Returns the game id of the path.
- *
- * @throws ApiError (KS-4006) if the partner has no such game
- */
+/** @throws ApiError (KS-4006) if the partner has no such game */
 async function ownGameId(
   { store }: Services,
   {

@@ -36,8 +36,6 @@ const CSV_EVENTS = 1000;
 type GamesQuery = RouteRequest<typeof contract.getPartnerGamesReport>['query'];
 
 /**
- * Returns the days of the report.
- *
  * @throws ApiError KS-4102 if the interval is RANGE and `from` or `to` is missing, KS-4105 if a day is
  * invalid or `to` is before `from`
  */
@@ -141,11 +139,7 @@ async function* gamesCsv(services: Services, query: GamesQuery, asker: Asker): A
   }
 }
 
-/**
- * Returns the scope of a report for an operator: partner and game.
- *
- * @throws ApiError KS-4209, KS-4201
- */
+/** @throws ApiError KS-4209, KS-4201 */
 async function askerOf(
   { store }: Services,
   { operator, query }: RouteRequest<typeof contract.getGamesReport>,
@@ -159,11 +153,7 @@ async function askerOf(
   return { partnerId, by: operator.name };
 }
 
-/**
- * Returns the scope of a report for a partner.
- *
- * @throws ApiError KS-4006
- */
+/** @throws ApiError KS-4006 */
 async function ownAskerOf(
   { store }: Services,
   { partner: { partnerId }, query: { gameId } }: RouteRequest<typeof contract.getPartnerGamesReport>,
@@ -213,11 +203,7 @@ async function liability({ store, process }: Services, date: string | undefined,
 
 type EventsRequest = RouteRequest<typeof contract.getEventsReport>;
 
-/**
- * Parses the query of the events report.
- *
- * @throws ApiError (KS-4101) with all faults of the query
- */
+/** @throws ApiError (KS-4101) with all faults of the query */
 function eventsWanted({ query }: EventsRequest): { wanted: EventsWanted; place: EventPlace } {
   const { from, to } = timeRangeOf(query);
   const { type, partnerId, cursor } = query;

@@ -83,11 +83,7 @@ const reviewOf = (review: RtpReview) => ({
   closedBy: review.closedBy,
 });
 
-/**
- * Parses the review id of a path.
- *
- * @throws ApiError (KS-4215) if the path has no valid review id
- */
+/** @throws ApiError (KS-4215) if the path has no valid review id */
 function reviewIdOf({ id }: { readonly id: string }): number {
   const reviewId = pathId(id);
   if (reviewId === undefined) throw new ApiError(ERRORS.notFound);

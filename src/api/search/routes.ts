@@ -27,7 +27,6 @@ async function playersCalled({ store, cells }: Services, text: string) {
   return found.flat().slice(0, PLAYERS_FOUND_MAX);
 }
 
-/** Returns the spin or round with this id. */
 async function playsOf({ store, spinIds }: Services, id: string) {
   const named = spinIds.decode(id);
   if (named === undefined || (await store.partners.find(named.partnerId)) === undefined) return [];

@@ -7,7 +7,6 @@ import type { Found as FoundSchema } from './contract.js';
 
 /** Maximum number of results of each kind. */
 const FOUND_MAX = 10;
-/** Maximum number of partners that are searched for a player. */
 const PLAYER_PARTNERS_MAX = 50;
 
 export type FoundNames = Readonly<Omit<Static<typeof FoundSchema>, 'players' | 'plays'>>;

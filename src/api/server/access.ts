@@ -13,11 +13,9 @@ import type { Exchange } from './exchange.js';
 import { type Caller, OperatorAccess, type OperatorServices } from './operatorAccess.js';
 import type { Replies } from './reply.js';
 
-/** Functions that authentication needs from other parts of the program. */
 export interface AccessServices extends OperatorServices {
   keyByHash(hash: string): ApiKey | undefined;
   partner(partnerId: number): Partner | undefined;
-  /** Returns the version of the catalog, which grows with each change that this process reads. */
   catalogVersion(): number;
   readonly countFailure: CountFailure;
   /**

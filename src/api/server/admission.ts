@@ -14,7 +14,6 @@ export interface FoundKey {
 
 /** Where an admission is judged again (access.ts). */
 export interface Judge {
-  /** Version of the catalog in this process. */
   readonly version: number;
   find(keyHash: string): FoundKey | undefined;
   /** Answers a request whose key is no longer accepted. */
@@ -57,7 +56,6 @@ export class Admission {
     return this.#refusal;
   }
 
-  /** Judges the key again if the catalog has changed since the last judgement. */
   #renew(): void {
     const { version } = this.#judge;
     if (version === this.#version) return;

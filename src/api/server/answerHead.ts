@@ -137,7 +137,6 @@ const ZERO = 0x30;
 /** Maximum number of rate limits with cached header lines. Each partner can have its own limits. */
 const LIMITS_MAX = 256;
 
-/** Caches the header lines of answers with a window, by limit. */
 export class WindowedHeads {
   readonly #byLimit = new Map<number, WindowedHead>();
 

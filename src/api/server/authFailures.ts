@@ -52,8 +52,6 @@ export class AuthFailures {
   }
 
   /**
-   * Counts a failed authentication.
-   *
    * @param isSlowed true: delays the answer, longer for each further failure
    * @throws errors of the store
    */

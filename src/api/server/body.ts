@@ -27,21 +27,13 @@ export function checkContentEncoding(contentEncoding: string): void {
   throw invalid([{ path: '', message }]);
 }
 
-/**
- * Returns the text of a body.
- *
- * @throws ApiError (KS-4101) if the body is not UTF-8
- */
+/** @throws ApiError (KS-4101) if the body is not UTF-8 */
 export function bodyText(body: Buffer): string {
   if (!isUtf8(body)) throw notJson('The body is not UTF-8');
   return body.toString('utf8');
 }
 
-/**
- * Parses a JSON object.
- *
- * @throws ApiError (KS-4101) if the text is not a JSON object
- */
+/** @throws ApiError (KS-4101) if the text is not a JSON object */
 export function parseObject(text: string): JsonObject {
   if (text.trim() === '') throw notJson('The body is empty. Send a JSON object');
   let value: unknown;
@@ -99,8 +91,6 @@ export function faultsOf(schema: TSchema, value: unknown): SchemaFaults | undefi
 }
 
 /**
- * Validates a value against a schema.
- *
  * @throws ApiError KS-4102 if a required member is missing, KS-4101 for any other fault; `details` lists all
  * faults
  */

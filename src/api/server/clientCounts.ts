@@ -6,7 +6,6 @@
  * counters of their own.
  */
 
-/** Maximum number of clients with a counter of their own. */
 const CLIENTS_MAX = 10_000;
 /**
  * Number of clients from which a network counts as a flood. Joining such a network also makes room for as
@@ -24,7 +23,6 @@ const IPV4_WIDTHS = [24, 16];
 const OTHERS = 'others';
 const IPV4 = /^\d+\.\d+\.\d+\.\d+$/;
 
-/** The counter of a client and its count. */
 export interface Counted {
   /** The client, or the network that shares the counter (such as `2001:db8::/48`), or `others`. */
   readonly name: string;
@@ -36,7 +34,6 @@ export class ClientCounts {
   readonly #windowMs: number;
   readonly #nowMs: () => number;
   #window = 0;
-  /** Widths of the networks that share counters in this window. */
   #sharedWidths: readonly number[] = [];
   /**
    * True if no network is crowded enough to be joined. New clients then count as `others` until the window
@@ -49,11 +46,7 @@ export class ClientCounts {
     this.#nowMs = nowMs;
   }
 
-  /**
-   * Counts a request.
-   *
-   * @param client an IPv4 address or an IPv6 /64, in canonical text form
-   */
+  /** @param client an IPv4 address or an IPv6 /64, in canonical text form */
   count(client: string): Counted {
     const window = Math.floor(this.#nowMs() / this.#windowMs);
     if (window !== this.#window) {

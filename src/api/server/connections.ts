@@ -7,7 +7,6 @@ const DESCRIPTORS_RESERVED = 256;
 const CONNECTIONS_LEAST = 32;
 
 export interface ConnectionLimits {
-  /** Maximum number of open connections in total. */
   readonly total: number;
   /** Maximum number of open connections from one IPv4 address or IPv6 /64. */
   readonly perAddress: number;
@@ -18,7 +17,6 @@ export interface ConnectionLimits {
   isProxy(address: string): boolean;
 }
 
-/** Reasons for which the server closes a connection early. */
 export const CONNECTION_REFUSALS = ['total', 'address', 'pipeline', 'unread'] as const;
 export type ConnectionRefusal = (typeof CONNECTION_REFUSALS)[number];
 

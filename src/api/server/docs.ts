@@ -22,7 +22,6 @@ const TYPES: Readonly<Record<string, string>> = {
   '': 'text/plain; charset=utf-8',
 };
 
-/** A set of pages below one base path. */
 interface Site {
   readonly base: string;
   /**
@@ -104,7 +103,6 @@ function accepts(header: string, coding: string): boolean {
     .some(([name, weight]) => name === coding && !/^q=0(\.0*)?$/.test(weight ?? ''));
 }
 
-/** Dependencies for publishing pages: client identification, replies and the rate limit window. */
 export interface Publishing {
   readonly access: Access;
   readonly replies: Replies;
@@ -187,11 +185,7 @@ export function docsRoutes(folder: string, publishing: Publishing): ServerRoute[
   ];
 }
 
-/**
- * Creates the routes of the console.
- *
- * @param folder folder with the built pages
- */
+/** @param folder folder with the built pages */
 export function consoleRoutes(folder: string, publishing: Publishing): ServerRoute[] {
   const routes = siteRoutes(CONSOLE, readPages(CONSOLE, folder), 'console', publishing);
   if (routes.length === 0) return [];

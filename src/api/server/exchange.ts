@@ -33,7 +33,6 @@ export interface RawResponse {
    * writes.
    */
   write(part: string): boolean;
-  /** Closes the connection immediately. */
   close(): unknown;
   /** Stops reading from the connection for now, if the server supports that. */
   pause(): unknown;
@@ -127,7 +126,6 @@ export class Exchange {
   closesConnection = false;
   /** True if the client has disconnected. Nothing may be written after that. */
   aborted = false;
-  /** Called when the client has disconnected. */
   onAbort: () => void = nothing;
   /** True if the request has been answered or cannot be answered any more. */
   ended = false;
@@ -149,7 +147,6 @@ export class Exchange {
     this.#onEnded();
   }
 
-  /** True if the body was discarded because it exceeds the limit. */
   get isTooLong(): boolean {
     return this.body === undefined && !this.lacksRoom;
   }
@@ -165,7 +162,6 @@ export class Exchange {
     else incoming.take(then);
   }
 
-  /** Discards the body of a request that is refused. */
   refuseBody(): void {
     this.incoming?.passOver();
   }

@@ -12,7 +12,6 @@ import type { RoundFeedQuery } from '../blackjack/contract.js';
 import { booked } from './found.js';
 import type { Services } from './services.js';
 
-/** The largest id that a ledger entry can have. */
 const ID_END = 2n ** 63n - 1n;
 
 /** Query of a feed. The feed of adjustments has no `gameId`. */
@@ -30,8 +29,6 @@ export interface FeedRange {
 }
 
 /**
- * Parses the query of a feed.
- *
  * @param cursorId member of an item that the caller may send as cursor
  * @throws ApiError (KS-4101) with all faults of the query
  */

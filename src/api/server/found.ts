@@ -24,8 +24,6 @@ export function pathId(text: string): number | undefined {
 }
 
 /**
- * Returns the partner of a path.
- *
  * @param id partner id in the path
  * @throws ApiError (KS-4209) if no such partner exists
  */
@@ -36,11 +34,7 @@ export async function partnerOf(store: Pick<Store, 'partners'>, id: string): Pro
   return partner;
 }
 
-/**
- * Returns the active partner of a path.
- *
- * @throws ApiError KS-4209 if no such partner exists, KS-4210 if the partner is deactivated
- */
+/** @throws ApiError KS-4209 if no such partner exists, KS-4210 if the partner is deactivated */
 export async function activePartnerOf(store: Pick<Store, 'partners'>, id: string): Promise<PartnerRow> {
   const partner = await partnerOf(store, id);
   if (!partner.isActive) throw new ApiError(ERRORS.partnerIsDeactivated);
@@ -93,11 +87,7 @@ export async function ownGame(
   return game?.partnerId === partnerId ? game : undefined;
 }
 
-/**
- * Returns the state of a player after the newest spin.
- *
- * @throws ApiError (KS-4204) if no such player exists
- */
+/** @throws ApiError (KS-4204) if no such player exists */
 export async function playerOf({ reads }: Cells, partnerId: number, playerId: string) {
   const player = await reads.player(partnerId, playerId);
   if (player === undefined) throw new ApiError(ERRORS.playerNotFound);
@@ -138,8 +128,6 @@ export async function isDropped(ledgerDays: Store['ledgerDays'], entryId: bigint
 }
 
 /**
- * Returns the current pot of a game.
- *
  * @throws ApiError KS-4601 if the game has no communal progressive, KS-5002 if Redis does not have the pot at
  * the moment
  */

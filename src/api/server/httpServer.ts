@@ -40,11 +40,7 @@ export class HttpServer implements Service {
     this.#options = options;
   }
 
-  /**
-   * Creates the server.
-   *
-   * @throws Error if `uws` is requested and its binding does not load
-   */
+  /** @throws Error if `uws` is requested and its binding does not load */
   static async make(routes: readonly ServerRoute[], options: ServerOptions): Promise<HttpServer> {
     return new HttpServer(await makeListener(routes, options), options);
   }
@@ -70,11 +66,7 @@ export class HttpServer implements Service {
     return this.#port;
   }
 
-  /**
-   * Starts to listen.
-   *
-   * @throws Error if the port is not available
-   */
+  /** @throws Error if the port is not available */
   async start(): Promise<void> {
     this.#port = await this.#listener.listen(this.#options.host, this.#options.port);
   }

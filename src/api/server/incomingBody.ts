@@ -31,7 +31,6 @@ export class BodyMemory {
   readonly #byAccount = new Map<number, number>();
   #bytes = 0;
 
-  /** Bytes that the buffers of all incoming bodies take. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -54,7 +53,6 @@ export class BodyMemory {
 }
 
 export class IncomingBody implements Incoming {
-  /** True if the request has arrived completely, or if nothing more of the request will be read. */
   isReceived = false;
   /**
    * Sends `100 Continue` to a client that waits for it before sending the body. Undefined if the client does
@@ -154,7 +152,6 @@ export class IncomingBody implements Incoming {
     this.#then!();
   }
 
-  /** Releases the buffer when the request is answered or the client has disconnected. */
   end(): void {
     if (this.#timer !== undefined) clearTimeout(this.#timer);
     this.#freeBuffer();
@@ -197,7 +194,6 @@ export class IncomingBody implements Incoming {
   }
 }
 
-/** Continues with a request whose body is complete. */
 export function proceed(exchange: Exchange, incoming: IncomingBody, { onDefect }: ListenerOptions): void {
   if (exchange.aborted) return;
   try {

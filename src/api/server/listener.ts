@@ -13,7 +13,6 @@ export interface ServerRoute {
   readonly method: 'get' | 'post' | 'put' | 'patch' | 'del' | 'any';
   /** Path pattern: `:name` matches one segment; `/*` at the end matches the remaining path. */
   readonly pattern: string;
-  /** True if the route reads the query. */
   readonly hasQuery?: boolean;
   /** Name of the operation in the metrics. */
   readonly operation: string;
@@ -57,7 +56,6 @@ export interface HttpListener {
   listen(host: string, port: number): Promise<number>;
   /** Stops accepting connections. Open connections continue. */
   stopListening(): void;
-  /** Closes every connection. */
   close(): void;
 }
 
@@ -70,7 +68,6 @@ export const DRAIN_BYTES_MAX = 1_048_576;
 /** Maximum bytes of a request's head: its request line and headers. A larger one gets 431. */
 export const HEAD_BYTES_MAX = 8192;
 
-/** The only Transfer-Encoding that the server accepts. */
 export const ACCEPTED_ENCODING = 'chunked';
 
 /**

@@ -121,7 +121,6 @@ export class NodeListener implements HttpListener {
     this.#server.closeAllConnections();
   }
 
-  /** Counts a new connection and serves it unless there are too many connections. */
   #admit(socket: Socket, serve: (socket: Socket) => void): void {
     const connection = new NodeConnection(socket, this.#waiting, this.connections);
     this.#bySocket.set(socket, connection);

@@ -29,7 +29,6 @@ export interface OperatorServices {
 
 /** The authenticated operator of a request. */
 export interface Caller {
-  /** Name of the operator as in the audit log. */
   readonly name: string;
   readonly role: Role;
   readonly keyHash: Buffer;
@@ -39,18 +38,14 @@ export interface Caller {
     | undefined;
 }
 
-/** Handlers for requests that could not be authenticated. */
 export interface Refusals {
-  /** Counts a failed authentication and answers it. */
   wrong(exchange: Exchange, entry: ErrorEntry, client: string, message?: string): void;
   /** Handles an exception in the code that runs after authentication, which is a defect of the service. */
   defect(exchange: Exchange, error: unknown): void;
-  /** Answers a request whose key cannot be checked because the store is unavailable. */
   uncheckable(exchange: Exchange, error: unknown): void;
   clientOf(exchange: Exchange): string;
 }
 
-/** The operator's key, or the error with which the key is refused. */
 type Judgement = { readonly key: Pick<OperatorKey, 'name' | 'role'> } | { readonly refused: ErrorEntry };
 
 export const SESSION_COOKIE = 'spindle_session';

@@ -23,8 +23,6 @@ export interface ProxyHeader {
 const NONE: ProxyHeader = { address: '', bytes: 0 };
 
 /**
- * Parses a header at the start of the received bytes.
- *
  * @returns undefined if the bytes may be the start of an incomplete header
  * @throws Error if the bytes begin like a header and are not valid
  */

@@ -13,7 +13,6 @@ import type { Replies } from './reply.js';
  * reading every page needs.
  */
 const PAGES_MAX = 600;
-/** Maximum number of requests for OpenAPI documents from one address per window. */
 const DOCUMENTS_MAX = 60;
 /**
  * Maximum number of requests for the public log from one address per window. A mirror reads 6,000 tiles a
@@ -34,17 +33,14 @@ export class PublicWindow {
     this.#counts = new ClientCounts(WINDOW_SECONDS, nowMs);
   }
 
-  /** Creates the window for the documentation pages. */
   static ofPages(nowMs: () => number = Date.now): PublicWindow {
     return new PublicWindow('public', PAGES_MAX, nowMs);
   }
 
-  /** Creates the window for the OpenAPI documents. */
   static ofDocuments(): PublicWindow {
     return new PublicWindow('openapi', DOCUMENTS_MAX, Date.now);
   }
 
-  /** Creates the window for the public log. */
   static ofLog(): PublicWindow {
     return new PublicWindow('log', LOG_MAX, Date.now);
   }

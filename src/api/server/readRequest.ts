@@ -9,8 +9,6 @@ import { readQuery } from './query.js';
 import type { RouteRequest } from './route.js';
 
 /**
- * Returns the validated parts of a request.
- *
  * @param base base path of the API
  * @throws ApiError KS-4101, KS-4102, KS-4215
  */
@@ -67,11 +65,7 @@ function takePlayer(params: Record<string, string>, query: Record<string, number
   delete query.playerId;
 }
 
-/**
- * Decodes a percent-encoded path segment.
- *
- * @throws ApiError (KS-4101) if the segment is not percent-encoded UTF-8
- */
+/** @throws ApiError (KS-4101) if the segment is not percent-encoded UTF-8 */
 function decodePart(part: string): string {
   try {
     return decodeURIComponent(part);

@@ -19,7 +19,6 @@ export const REPLAYED = 'Idempotent-Replayed: true';
 
 class StalledError extends Error {}
 
-/** Called with every answer that is sent. */
 export type ReplyObserver = (exchange: Exchange, status: number, errorCode: string | undefined) => void;
 
 const STATUS_TEXT: Readonly<Record<number, string>> = {
@@ -84,8 +83,6 @@ export class Replies {
   }
 
   /**
-   * Sends an answer.
-   *
    * @param body text, or its bytes
    * @param headers header lines made by the service, each ended by CRLF except the last; never text of a
    * client

@@ -3,7 +3,6 @@ import type { Logger } from 'pino';
 import type { ErrorEntry } from '../../domain/errors.js';
 import type { Exchange } from './exchange.js';
 
-/** Metrics that count answers. */
 interface AnswerMetrics {
   /** @param seconds time from the arrival of the request to its answer */
   request(

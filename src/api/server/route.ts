@@ -19,7 +19,6 @@ type BodyOf<Of> = Of extends { readonly ownCheck: true }
     ? Static<Body>
     : JsonObject;
 
-/** A request to an endpoint after parsing and validation. */
 export interface RouteRequest<Of = Endpoint> {
   /** The partner that owns the key. On operator routes it is not used. */
   readonly partner: Partner;
@@ -52,7 +51,6 @@ export interface RouteRequest<Of = Endpoint> {
   readonly text: string;
 }
 
-/** An endpoint with its handler. */
 export interface Route extends Endpoint {
   handle(request: RouteRequest): unknown;
   /** Renders the result as CSV for clients that prefer CSV to JSON. */

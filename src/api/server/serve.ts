@@ -35,7 +35,6 @@ const NO_PARTNER = Object.freeze({}) as Partner;
 const NO_OPERATOR = Object.freeze({}) as OperatorCaller;
 const NO_REFUSAL = (): undefined => undefined;
 
-/** Returns the role that an operator needs for a route. */
 const roleFor = ({ role, method }: Pick<Route, 'role' | 'method'>): Role =>
   role ?? (method === 'get' ? 'auditor' : 'operator');
 

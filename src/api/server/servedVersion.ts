@@ -24,7 +24,6 @@ export class ServedVersion {
    * Rendered once, because every answer includes them.
    */
   headers = '';
-  /** Error message after the sunset of the version. */
   goneMessage = '';
   readonly #nowMs: () => number;
   #end: ApiVersionEnd | undefined;
@@ -60,7 +59,6 @@ export class ServedVersion {
     this.#requests++;
   }
 
-  /** Counts a request of a key. */
   noteUse(keyId: number): void {
     const use = this.#uses.get(keyId);
     if (use === undefined) this.#uses.set(keyId, { requests: 1, lastUsedAtMs: Date.now() });
@@ -95,7 +93,6 @@ export class ServedVersion {
     }
   }
 
-  /** Returns the number of requests so far by phase of the version's life cycle. */
   requestsByPhase(): ReadonlyMap<VersionPhase, number> {
     this.#attribute();
     return this.#byPhase;

@@ -32,8 +32,6 @@ import type { Services } from './services.js';
 const TURNS: FairLimits = { atOnce: 256, atOnceOfOwner: 6, held: 4096, heldOfOwner: 256 };
 
 /**
- * Connects all routes to their handlers.
- *
  * @param answering services of the routes for partners and of those for operators, which have connections to
  * Postgres of their own
  */
@@ -116,7 +114,6 @@ interface Documents {
   readonly window: PublicWindow;
 }
 
-/** Creates the route of an OpenAPI document. */
 const documentRoute = (
   base: string,
   document: object,
@@ -141,7 +138,6 @@ function documentRoutes(brand: string, documents: Documents): ServerRoute[] {
   );
 }
 
-/** Creates the health checks for load balancers and monitoring. */
 function healthRoutes(services: Services, replies: Replies, tag: string): ServerRoute[] {
   const installation = `${INSTALLATION_HEADER}: ${tag}`;
   const check = (pattern: string, answerOf: (problems: readonly Problem[]) => HealthAnswer): ServerRoute => ({

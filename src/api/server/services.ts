@@ -26,7 +26,6 @@ import type { ProcessFigures } from '../overview/contract.js';
 import type { Exchange } from './exchange.js';
 import type { SessionTokens } from './sessionTokens.js';
 
-/** Partners and games in the catalog of this process. */
 export interface KnownCatalog {
   /** Grows with each change that this process reads. */
   readonly version: number;
@@ -41,13 +40,11 @@ export interface KnownCatalog {
   refresh(): Promise<void>;
 }
 
-/** Counts spins and money for the metrics (src/app/metrics/metrics.ts). */
 export interface DealtCounter {
   /** @param payoutMicros payout in micro-USD; undefined: a tester chose the outcome */
   dealt(wagerMicros: number, payoutMicros: number | undefined): void;
 }
 
-/** Reads from cells, and operations on cells other than dealing. */
 export interface CellServices {
   readonly reads: PartnerReads;
   readonly views: CellViews;
@@ -66,13 +63,11 @@ export interface CellServices {
 export interface WebhookServices {
   /** Checks a URL and the addresses that its host name currently resolves to. */
   judgeUrl(url: string, environment: Environment): Promise<UrlJudgement>;
-  /** Encrypts a secret for storage in the database. */
   sealSecret(secret: string): string;
   /** Called after deliveries were committed. */
   recorded(deliveries: number): void;
 }
 
-/** This process: its clock, its state and its faults. */
 export interface ProcessServices {
   /** Returns the time in ms since the epoch. */
   now(): number;
@@ -80,13 +75,10 @@ export interface ProcessServices {
   overDay(): string;
   /** Days of notice before the end of an API version; undefined: six calendar months. */
   readonly noticeDays: number | undefined;
-  /** Minimum number of complete days that the ledger keeps. */
   readonly ledgerKeepDays: number;
   /** Returns the hexadecimal SHA-256 of the list of the program's files; null if there is no such list. */
   manifest(): string | null;
-  /** Returns the figures that this process has counted since its start. */
   figures(): Promise<ProcessFigures>;
-  /** What is wrong in this process and its stores. */
   readonly problems: Pick<Problems, 'list'>;
   /** @param entry error of the error catalog that the client receives */
   onFault(exchange: Exchange, operation: string, error: unknown, entry: ErrorEntry): void;
@@ -100,12 +92,9 @@ export interface Services {
   readonly spinIds: SpinIds;
   /** Key for the derivation of user ids, 32 bytes. */
   readonly playerIdKey: Buffer;
-  /** Deals spins and tickets, and counts requests against rate limits. */
   readonly spinPath: Pick<SpinPath, 'submit' | 'onceFresh' | 'deadlineMs'>;
   readonly spinRules: SpinRules;
-  /** Metrics that count the dealt spins and their money. */
   readonly metrics: DealtCounter;
-  /** The request ids that Redis has released. */
   readonly requestIds: Pick<RequestIds, 'find' | 'refresh'>;
   readonly blackjack: { readonly rounds: RoundPlay; readonly shoes: Shoes };
   readonly drawAgain: DrawAgain;

@@ -9,8 +9,6 @@ export interface TimeRange {
 }
 
 /**
- * Returns the range of a query.
- *
  * @throws ApiError (KS-4101) with all faults: a text that is not an RFC 3339 time, or an end before the start
  */
 export function timeRangeOf(query: { readonly from?: string; readonly to?: string }): TimeRange {

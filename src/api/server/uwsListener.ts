@@ -105,7 +105,6 @@ export class UwsListener implements HttpListener {
     else this.#admit(raw);
   };
 
-  /** Counts a new connection and closes it if there are too many connections. */
   #admit(raw: HttpResponse): void {
     const refusal = this.connections.add() ?? (this.#isOfTooMany(raw) ? 'address' : undefined);
     if (refusal === undefined) return;

@@ -27,7 +27,6 @@ export interface ShownSpin {
   readonly outcomeIndex: number | null;
 }
 
-/** Returns the player's balance before an entry, in micro-USD. */
 export const balanceBefore = ({ balanceMicros, creditMicros, wagerMicros }: LedgerEntry): number =>
   balanceMicros - creditMicros + wagerMicros;
 
@@ -73,7 +72,6 @@ export async function spinRecords(
   return Promise.all((await shownSpins(store, entries)).map(recordOf));
 }
 
-/** Renders a ledger entry as a line of a statement. */
 export function statementEntry({ spinIds }: Services, entry: LedgerEntry) {
   const isSpin = isShownAsSpin(entry);
   return {

@@ -32,7 +32,6 @@ const CSV_OF_PARTNER_MAX = 4;
 
 type Request = RouteRequest<typeof contract.listSpins>;
 
-/** Parses the query of a spin list. */
 const wantedOf = (services: Services, { partner, query }: Request): FeedRange =>
   feedRange(services, partner, query, 'spinId');
 

@@ -71,7 +71,6 @@ export class SpinEndpoint {
   }
 }
 
-/** A spin request whose body is valid. */
 interface SpinRequestOf extends ReadBody {
   readonly exchange: Exchange;
   readonly admission: Admission;
@@ -83,7 +82,6 @@ interface SpinRequestOf extends ReadBody {
 
 const SPIN_KINDS = ['spin', 'forcedSpin'] as const;
 
-/** Returns the details of a refusal, in addition to its message. */
 const faultsOf = (entry: ErrorEntry, game: Game | undefined): readonly Fault[] | undefined =>
   entry !== ERRORS.wagerMismatch || game === undefined
     ? undefined
@@ -177,7 +175,6 @@ class PendingSpin implements SpinCommand {
     this.#judge();
   }
 
-  /** Judges game and wager by the catalog. */
   #judge(): void {
     const { spinRules, catalog } = this.#services;
     const { ifUnknown, body, text } = this.#spin;

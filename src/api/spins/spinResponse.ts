@@ -26,8 +26,6 @@ let buffer = newBuffer(16_384);
 let views: Buffer[] = [];
 
 /**
- * Renders a response.
- *
  * @param spinId ASCII text
  * @param fragment the members `outcome` and `presentation` as UTF-8 JSON
  * @param balanceMicros balance after the spin, in micro-USD

@@ -5,7 +5,6 @@ import type { Services } from '../server/services.js';
 import * as contract from './contract.js';
 import type { Traffic } from './traffic.store.js';
 
-/** Renders the number of spins, the wagers and the payouts for answers. */
 export const trafficOf = ({ spins, wageredMicros, paidMicros }: Traffic) => ({
   spins: jsonInteger(spins),
   wageredUsd: jsonUsd(wageredMicros),

@@ -21,11 +21,7 @@ const versionOf = (version: string, end: ApiVersionRow | undefined, nowMs: numbe
   migrationUrl: end?.migrationUrl ?? null,
 });
 
-/**
- * Parses the request by which an operator announces the end of an API version.
- *
- * @throws ApiError (KS-4101) if a time is invalid
- */
+/** @throws ApiError (KS-4101) if a time is invalid */
 function announcementOf({ sunsetAt, deprecatedAt, successor, migrationUrl }: DeprecateBody) {
   const faults: Fault[] = [];
   const time = (path: string, text: string): Date => {

@@ -47,8 +47,6 @@ function eventFaults(events: unknown): Fault[] {
 }
 
 /**
- * Validates a registration or a change of a webhook.
- *
  * @param required required members
  * @throws ApiError with up to {@link FAULTS_MAX} faults in `details`. Its code is that of the first kind of
  * fault found, in this order: missing members (KS-4102), the URL (KS-4106, KS-4217), the event types
@@ -81,11 +79,7 @@ async function checked(
   return { url, events } as { url: string | undefined; events: string[] | undefined };
 }
 
-/**
- * Returns the webhook id of the path.
- *
- * @throws ApiError if the partner has no such webhook
- */
+/** @throws ApiError if the partner has no such webhook */
 async function webhookIdOf({ store }: Services, { partnerId }: Partner, text: string): Promise<number> {
   const id = pathId(text);
   const state = id === undefined ? 'missing' : await store.webhooks.state(partnerId, id);

@@ -64,7 +64,6 @@ interface Choice {
 
 /**
  * Chooses the system user that runs the embedded Postgres, and the programs that this user can execute.
- * @param wanted.folder folder that contains `data`
  * @param wanted.data data folder of Postgres, which need not exist yet
  * @throws SetupError if no user can run Postgres
  */

@@ -9,7 +9,6 @@ import { singleFlight } from './scraped.js';
 export interface CellMetricsParts {
   readonly metrics: Metrics;
   readonly catalog: Pick<Catalog, 'epochs' | 'partnersOfCell'>;
-  /** Maximum size of the outbox of each cell. */
   readonly outboxMax: { readonly entries: number; readonly bytes: number };
   readonly nodes: RedisNodes;
   readonly ownership: Pick<Ownership, 'cells'>;

@@ -29,7 +29,6 @@ export interface GameMetricsParts {
  */
 const SURPRISE_SHOWN = 10;
 
-/** A game with the values of its time series. */
 interface ShownGame {
   readonly depth: QueueDepth;
   readonly spins: number;

@@ -311,10 +311,7 @@ export class Metrics {
     this.#by('counter', name, help, label, read);
   }
 
-  /**
-   * Counts a request.
-   * @param partnerId partner of the API key; undefined for a request without a partner's key
-   */
+  /** @param partnerId partner of the API key; undefined for a request without a partner's key */
   request(
     operation: string,
     seconds: number,
@@ -332,10 +329,7 @@ export class Metrics {
     this.#batchSeconds.observe('spin', seconds);
   }
 
-  /**
-   * Counts a dealt spin.
-   * @param payoutMicros payout in micro-USD; undefined for a forced outcome
-   */
+  /** @param payoutMicros payout in micro-USD; undefined for a forced outcome */
   dealt(wagerMicros: number, payoutMicros: number | undefined): void {
     if (payoutMicros === undefined) {
       this.#forced++;

@@ -85,10 +85,7 @@ export class MetricsServer implements Service {
     return (this.#server.address() as AddressInfo | null)?.port ?? this.#port;
   }
 
-  /**
-   * Starts the server.
-   * @throws Error if it can't listen on the port
-   */
+  /** @throws Error if it can't listen on the port */
   start(): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#server.once('error', () =>

@@ -47,10 +47,7 @@ export class PartnerTraffic {
   #shown = new Map<number, Totals>();
   #rankedAtMs = Number.NEGATIVE_INFINITY;
 
-  /**
-   * Counts a request.
-   * @param partnerId id of an existing partner; the number of partners bounds the memory
-   */
+  /** @param partnerId id of an existing partner; the number of partners bounds the memory */
   count(partnerId: number, isError: boolean): void {
     let count = this.#counts.get(partnerId);
     if (count === undefined) {

@@ -116,7 +116,6 @@ export function registerProgramMetrics(
   );
 }
 
-/** Registers metrics of the clock offsets between the stores and this process. */
 export function registerClockMetrics(
   metrics: Metrics,
   offsets: { readonly newest: ReadonlyMap<string, number> },
@@ -128,7 +127,6 @@ export function registerClockMetrics(
   );
 }
 
-/** Registers metrics of this process's connections to Postgres. */
 export function registerPoolMetrics(metrics: Metrics, pools: PostgresPools): void {
   metrics.gauges(
     'spindle_postgres_connections',
@@ -149,7 +147,6 @@ export function registerPoolMetrics(metrics: Metrics, pools: PostgresPools): voi
   );
 }
 
-/** Registers the metric of the problems that /statusz lists. */
 export function registerProblemMetrics(metrics: Metrics, problems: Pick<Problems, 'list'>): void {
   metrics.gaugeBy(
     'spindle_problem',

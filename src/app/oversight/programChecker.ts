@@ -69,10 +69,7 @@ export class ProgramChecker extends PeriodicService {
     this.#dueMs = nextMoment(options.cron, options.now());
   }
 
-  /**
-   * Starts the checks.
-   * @throws ProgramChangedError if the program differs and must not run
-   */
+  /** @throws ProgramChangedError if the program differs and must not run */
   override async start(): Promise<void> {
     const found = await this.#first;
     this.#manifest = found.manifest;

@@ -23,7 +23,6 @@ import { frontEndStopMs } from './runProgram.js';
 const READY_DEADLINE_MS = 86_400_000;
 /** Maximum wait for the metrics of a front end, in ms. It is longer than the wait for a store in a scrape. */
 const METRICS_WITHIN_MS = 2000;
-/** Interval of the pings, in ms. */
 const PING_EVERY_MS = 1000;
 /**
  * Number of unanswered pings after which a front end counts as hanging, and after which it is replaced. The
@@ -43,7 +42,6 @@ interface Surroundings {
   readonly onChanged: () => void;
 }
 
-/** A front end that this process has started. */
 class FrontEndProcess {
   readonly #surroundings: Surroundings;
   #supervisor: Supervisor | undefined;

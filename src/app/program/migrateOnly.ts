@@ -8,10 +8,7 @@ import { migrate } from '../../postgres/migrate.js';
 import type { Config } from '../config.js';
 import { SetupError } from '../embedded/index.js';
 
-/**
- * Updates the schema.
- * @throws SetupError with one line if no address is configured or Postgres can't be reached
- */
+/** @throws SetupError with one line if no address is configured or Postgres can't be reached */
 export async function migrateOnly(config: Config, progress: (line: string) => void): Promise<void> {
   const url = config.DATABASE_DIRECT_URL ?? config.DATABASE_URL;
   if (url === undefined)

@@ -68,10 +68,7 @@ const isVolatile = ({ config, nodes, postgresDurability }: RoleParts, cell: numb
   (nodes.of(cell).durability.volatile.length > 0 && !config.allowVolatileRedis) ||
   (postgresDurability.volatile.length > 0 && !config.allowVolatilePostgres);
 
-/**
- * Starts the front end.
- * @returns the port of the API
- */
+/** @returns the port of the API */
 export async function startFrontEnd(parts: RoleParts): Promise<number> {
   const { config, log, events, nodes, catalog, metrics, installed } = parts;
   await watchDurability(parts);
@@ -212,10 +209,7 @@ function connectionsOf({ config, log }: RoleParts): Connections {
   });
 }
 
-/**
- * Starts to listen.
- * @throws SetupError if the port is not available or belongs to another service
- */
+/** @throws SetupError if the port is not available or belongs to another service */
 async function listen(server: HttpServer, tag: string, { config, log, services }: RoleParts): Promise<void> {
   if (server.kind === 'node' && config.processes.frontEnds > 1 && !NODE_SHARES_PORTS)
     throw new SetupError(

@@ -15,10 +15,7 @@ export function playedRounds({ store }: Pick<RoleParts, 'store'>, cells: CellCli
   return { rounds: new RoundPlay({ store, cells, shoes, waitsForLedger: true, requestIds }), shoes };
 }
 
-/**
- * Opens the service that ends expired rounds.
- * @param owned returns the cells that this worker owns
- */
+/** @param owned returns the cells that this worker owns */
 export function openRoundTimeouts(parts: RoleParts, owned: () => readonly number[]): RoundTimeouts {
   const { sql, ownStore: store, catalog, events } = parts;
   // Nobody receives the answer to a timeout of a round, so this answer need not wait for the ledger.

@@ -52,7 +52,6 @@ export interface RoleParts {
   readonly clocks: Clocks;
   readonly installed: Installation;
   readonly registry: ProcessRegistry;
-  /** Writes system events to the audit log. */
   readonly notes: EventNotes;
   /** State of the program's own files, from the newest checks. */
   readonly program: Pick<ProgramChecker, 'identity' | 'problem' | 'verified'>;

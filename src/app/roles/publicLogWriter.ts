@@ -29,10 +29,7 @@ const newKey = (origin: string): string => signerKeyOf(signerOf(origin, 'log', r
 
 type Parts = Pick<RoleParts, 'config' | 'sql' | 'installed' | 'secretBox'>;
 
-/**
- * Parses signing keys.
- * @throws SetupError if a key does not belong to this log
- */
+/** @throws SetupError if a key does not belong to this log */
 function signersIn(texts: readonly string[], origin: string, from: string): Signer[] {
   return texts.map((text) => {
     try {

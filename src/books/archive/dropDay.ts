@@ -20,7 +20,6 @@ export interface DropOptions {
 }
 
 /**
- * Drops a day of the ledger.
  * @returns faults of the archive, or the reason why the day is kept. If there is neither, the day was
  * dropped.
  */

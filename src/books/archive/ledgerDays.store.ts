@@ -306,10 +306,7 @@ export interface ArchivedDay {
   readonly manifestHash: string;
 }
 
-/**
- * Records that a day is archived.
- * @returns false if it had already been recorded
- */
+/** @returns false if it had already been recorded */
 export async function recordArchive(sql: Sql, actor: string, archived: ArchivedDay): Promise<boolean> {
   const { day, entries, archiveBytes, manifest, manifestHash } = archived;
   return sql.begin(async (tx) => {

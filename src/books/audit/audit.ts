@@ -68,7 +68,6 @@ const MOVES_LOOK_MS = 250;
 class StoreError extends Error {}
 
 /**
- * Runs all checks of the audit.
  * @param sql needs at least two connections
  * @returns all findings. If a store fails, the report has the findings until then and the reason why it is
  * incomplete.
@@ -206,7 +205,6 @@ const auditStrayRequests = (snapshot: Snapshot, findings: Findings): Promise<voi
     async () => {},
   );
 
-/** Reports a requestId whose record differs from the ledger. */
 const strayRequest =
   (findings: Findings, lacking: string, strange: string) =>
   (row: CopyRow): void =>

@@ -190,10 +190,7 @@ export interface AuditReads {
   outcomes(places: readonly { gameId: number; fromIndex: number }[]): Promise<(Buffer | undefined)[]>;
 }
 
-/**
- * Opens the reads of the audit.
- * @param sql needs at least two connections
- */
+/** @param sql needs at least two connections */
 export function openAuditReads(sql: Sql): AuditReads {
   return {
     snapshot: (run) => inSnapshot(sql, run),

@@ -35,10 +35,7 @@ export interface RedrawOptions {
   readonly isEveryBlock: boolean;
 }
 
-/**
- * Audits all sealed blocks and pools.
- * @param onBlocks called with the number of audited blocks after each chunk
- */
+/** @param onBlocks called with the number of audited blocks after each chunk */
 export async function auditSealed(
   { facts, blocks }: Snapshot,
   findings: Findings,

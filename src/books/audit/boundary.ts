@@ -16,7 +16,6 @@ import { auditedTimeMs, type PlayerTable } from './tables.js';
 
 export type BoundarySnapshot = Pick<Snapshot, 'facts' | 'boundaryPlayers' | 'keptEntries'> & PotSnapshot;
 
-/** State with which the pass over the ledger begins. */
 interface Into {
   readonly players: PlayerTable;
   readonly days: ReturnType<typeof dayTables>;

@@ -137,7 +137,6 @@ export class CommunalReplay {
     this.#days.set(`${gameId}/${day}`, { shares, micros });
   }
 
-  /** Replays the next spin of the ledger. */
   spin(row: CopyRow, high: number, low: number, playerId: string): void {
     if (this.#pots.size === 0) return;
     const id = idOf(high, low);
@@ -173,7 +172,6 @@ export class CommunalReplay {
     if (pot.recent.size > REMEMBERED_MAX) pot.recent.delete(pot.recent.keys().next().value!);
   }
 
-  /** Replays the next share of the ledger. */
   share(row: CopyRow, id: bigint, ms: number, playerId: string): void {
     this.#paid++;
     const gameId = row.int(LEDGER.gameId);

@@ -13,10 +13,7 @@ const NEXT_MS = 1n << 22n;
 /** Returns the entry id that the cell assigns after the given one within the same script call. */
 const nextId = (id: bigint): bigint => ((id & SEQUENCE) === SEQUENCE ? id - SEQUENCE + NEXT_MS : id + 1n);
 
-/**
- * Audits the cursors.
- * @param newest newest ledger entry of each cell, as the upper and lower 32 bits of its id
- */
+/** @param newest newest ledger entry of each cell, as the upper and lower 32 bits of its id */
 export function auditCursors(
   { cursors, communal, formerCells, rotations }: Facts,
   findings: Findings,

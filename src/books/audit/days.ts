@@ -53,7 +53,6 @@ class DayTable {
     this.netMicros = rows.reduce((sum, row) => sum + row.creditedMicros - row.wageredMicros, 0n);
   }
 
-  /** Adds a ledger entry to the sums of the current day. */
   add(id: number, partnerId: number, wager: number, credit: number, count = 1): void {
     const sum = this.#sumOf(id, partnerId);
     sum.count += count;

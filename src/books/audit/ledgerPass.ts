@@ -157,10 +157,7 @@ export class LedgerPass {
     return beginAtBoundary(snapshot, into);
   }
 
-  /**
-   * Reads all rows of the ledger.
-   * @param onRows called after each chunk
-   */
+  /** @param onRows called after each chunk */
   async read(ledger: Snapshot['ledger'], reads: AuditReads, onRows: () => void): Promise<void> {
     await ledger(
       (row) => this.#row(row),
@@ -577,10 +574,7 @@ export class LedgerPass {
     this.#requestsNow.insert(place, record);
   }
 
-  /**
-   * Reports a duplicate requestId.
-   * @returns true if the requestId was still bound to an earlier entry
-   */
+  /** @returns true if the requestId was still bound to an earlier entry */
   #duplicate(row: CopyRow, ms: number, table: RequestTable, at: number): boolean {
     const high = table.words[at + REQUEST.idHigh]!;
     const low = table.words[at + REQUEST.idLow]!;

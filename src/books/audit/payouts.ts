@@ -20,10 +20,7 @@ interface Exact {
   readonly scale: number;
 }
 
-/**
- * Parses a decimal number.
- * @throws RangeError if the text is not a decimal number
- */
+/** @throws RangeError if the text is not a decimal number */
 function exactOf(text: string): Exact {
   const [mantissa = '', exponentText = '0', ...rest] = text.toLowerCase().split('e');
   const [whole = '', fraction = '', ...more] = mantissa.split('.');
@@ -53,7 +50,6 @@ export interface Payouts {
 const number = (amount: bigint | undefined): number => (amount === undefined ? Number.NaN : Number(amount));
 
 /**
- * Computes the payouts of a PAR sheet.
  * @param denomination denomination in USD, as the sheet states it
  * @param multipliers pay multipliers of the combinations, in order
  */
@@ -81,7 +77,6 @@ function dealsOf({ rules, wagerMicros }: AuditedTable): Payouts {
 }
 
 /**
- * Computes the payouts of a raffle.
  * @param ticketPrice ticket price in USD, as the prize table states it
  * @param values values of the prizes in USD, in order
  */

@@ -41,10 +41,7 @@ const noPause = async (): Promise<void> => {};
 
 type Reads = Snapshot['log'];
 
-/**
- * Audits the public log.
- * @returns the audit log anchors in its records, oldest first
- */
+/** @returns the audit log anchors in its records, oldest first */
 export async function auditPublicLog(
   { log: reads }: Snapshot,
   findings: Findings,
@@ -103,10 +100,7 @@ async function readLogs({ logs, imports }: Reads): Promise<Logs> {
   return found;
 }
 
-/**
- * Checks the tiles of all logs.
- * @returns the anchors of the audit log (its head at the time) among the records
- */
+/** @returns the anchors of the audit log (its head at the time) among the records */
 async function judgeTiles(
   { tiles: all }: Reads,
   logs: Logs,

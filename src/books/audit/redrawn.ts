@@ -65,10 +65,7 @@ export class Redrawn {
     return this.#sheets.has(this.#sheetIds.get(gameId) ?? -1);
   }
 
-  /**
-   * Draws a block from its seed.
-   * @throws Error if the game's sheet was not loaded or does not exist
-   */
+  /** @throws Error if the game's sheet was not loaded or does not exist */
   draw({ gameId, fromIndex, seed, count }: Seeded): Uint16Array {
     const key = `${gameId}/${fromIndex}`;
     const held = this.#held.get(key);

@@ -41,7 +41,6 @@ const KIND = {
 const VOID = 15;
 const ENDED = 0x8000;
 
-/** Expected values of a round's ledger entry. */
 interface Expected {
   readonly kind: number;
   readonly wager: number;
@@ -49,7 +48,6 @@ interface Expected {
   readonly code: number;
 }
 
-/** Plays every round of the snapshot again. */
 export async function auditRounds(
   { facts, rounds, strayRoundEntries }: Snapshot,
   findings: Findings,

@@ -30,7 +30,6 @@ export function shoesCommitmentOf(row: CopyRow, table: AuditedTable): string {
   return whole.digest('hex');
 }
 
-/** Computes the commitment of each shoe of a block. */
 export function shoeCommitmentsOf(row: CopyRow, { rules }: AuditedTable): Buffer[] {
   const hash = rulesHash(rules);
   const position = Buffer.alloc(12);

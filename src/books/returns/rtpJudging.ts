@@ -8,7 +8,6 @@ import type { BooksStore } from '../books.store.js';
 
 /** Maximum number of PAR sheets whose moments are cached. A full cache is cleared. */
 const SHEETS_MAX = 20_000;
-/** Number of PAR sheets read at a time. */
 const SHEETS_AT_ONCE = 100;
 
 export class RtpJudging {
@@ -19,10 +18,7 @@ export class RtpJudging {
     this.#store = store;
   }
 
-  /**
-   * Judges every due day.
-   * @throws Error if Postgres does not answer; judgements made before are kept
-   */
+  /** @throws Error if Postgres does not answer; judgements made before are kept */
   async run(now: () => Date, isStopped: () => boolean): Promise<void> {
     while (!isStopped()) {
       const judged = await this.#store.rtp.judgeNext((ids) => this.#momentsOf(ids), now());

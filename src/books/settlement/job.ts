@@ -13,7 +13,6 @@ import type { UnsettledDay } from './settledDays.store.js';
 import type { SettlementReports } from './settlementReports.js';
 
 export interface JobOptions {
-  /** Interval between two runs of the settlement job, in ms. */
   readonly everyMs: number;
   /** Cron expression in UTC. At each of its times all earlier days become due for a report. */
   readonly cron: string;

@@ -157,10 +157,7 @@ export class SettlementReports {
     return oldest;
   }
 
-  /**
-   * Settles the given days.
-   * @returns the oldest of these days that is still unsettled
-   */
+  /** @returns the oldest of these days that is still unsettled */
   async #settleDays(days: readonly UnsettledDay[], told: SettleObserver): Promise<string | undefined> {
     const { store } = this.#options;
     const passed: PassedDays = new Map();

@@ -84,10 +84,7 @@ export const IS_ANSWERED = raw(`EXISTS (SELECT 1 FROM settlement_reports n
   WHERE n.partner_id = r.partner_id AND n.report_date = r.report_date AND n.revision > r.revision
     AND (n.ends_dispute OR n.status = 'ACKNOWLEDGED'))`);
 
-/**
- * Finds a settlement report.
- * @param revision revision number; undefined means the newest
- */
+/** @param revision revision number; undefined means the newest */
 async function findReport(
   sql: Sql | Transaction,
   partnerId: number,
@@ -229,10 +226,7 @@ async function figuresOf(
   };
 }
 
-/**
- * Composes the report of a day.
- * @param isComplete false: the report ends with the newest committed entry
- */
+/** @param isComplete false: the report ends with the newest committed entry */
 async function composed(
   tx: Transaction,
   { partnerId, date, ids, now }: ReportedDay,

@@ -57,10 +57,7 @@ export interface VerifyOptions {
   readonly archive?: (day: string) => Promise<readonly EntryTotal[]>;
 }
 
-/**
- * Verifies settlement reports.
- * @param partnerId limits the check to one partner; undefined means all partners
- */
+/** @param partnerId limits the check to one partner; undefined means all partners */
 export async function verifySettlements(
   sql: Sql,
   partnerId: number | undefined,

@@ -67,7 +67,6 @@ export class OperatorCommands {
   }
 
   /**
-   * Adds a command.
    * @param act runs with a client of the service; its exceptions end the program (cli.ts)
    * @param options `isDefault` makes it the default subcommand of its group
    */
@@ -126,7 +125,6 @@ async function watch(act: () => Promise<void>, seconds: number): Promise<never> 
   }
 }
 
-/** Adds the option `--watch` to a command, which then prints repeatedly. */
 export const withWatch = (command: Command): Command =>
   command.addOption(
     new Option('--watch [SECONDS]', 'print again every SECONDS until interrupted (default: 2)')
@@ -138,16 +136,12 @@ export const withWatch = (command: Command): Command =>
       .preset(String(WATCH_SECONDS)),
   );
 
-/**
- * Adds the options of a paged list to a command.
- * @param many plural noun of the list's items
- */
+/** @param many plural noun of the list's items */
 export const withPages = (command: Command, many: string): Command =>
   command
     .addOption(new Option('--page <N>', 'number of the page, from 1').argParser(wholeNumber).default(1))
     .addOption(new Option('--limit <N>', `${many} on a page, up to 100`).argParser(wholeNumber).default(20));
 
-/** Adds the options of a range of time to a command. */
 export const withTimeRange = (command: Command): Command =>
   command
     .addOption(
@@ -165,13 +159,11 @@ export const withTimeRange = (command: Command): Command =>
 const startOfRange = (text: string): string => (isDay(text) ? `${text}T00:00:00Z` : text);
 const endOfRange = (text: string): string => (isDay(text) ? `${shiftDay(text, 1)}T00:00:00Z` : text);
 
-/** Returns the range of time that the options of a command select, as query parameters. */
 export function timeRangeOf({ options }: Pick<Call, 'options'>): { from?: string; to?: string } {
   const { from, to } = options as { from?: string; to?: string };
   return { ...(from === undefined ? {} : { from }), ...(to === undefined ? {} : { to }) };
 }
 
-/** Adds the option `--csv` to a command, which then prints CSV instead of a table. */
 export const withCsv = (command: Command): Command =>
   command.addOption(
     new Option(
@@ -180,9 +172,7 @@ export const withCsv = (command: Command): Command =>
     ).conflicts('json'),
   );
 
-/** Options of a request for CSV. */
 export const CSV_REQUEST = { headers: { Accept: 'text/csv' }, parseAs: 'text' } as const;
-/** Query parameter of a request for CSV. */
 export const CSV_QUERY = { escapeFormulas: 'true' } as const;
 
 const REASON = ['--reason <TEXT>', 'reason, for the audit log'] as const;
@@ -193,7 +183,6 @@ export const withReason = (command: Command): Command => command.option(...REASO
 /** Adds a required reason for the audit log to a command. */
 export const forReason = (command: Command): Command => command.requiredOption(...REASON);
 
-/** Returns the reason as a property of the request body. */
 export const auditReasonOf = ({ options: { reason } }: Pick<Call, 'options'>): { reason?: string } =>
   reason === undefined ? {} : { reason: String(reason) };
 
@@ -217,10 +206,7 @@ export function pageLine(
 /** Prints a line for people to standard error. */
 export const note = (line: string): void => void process.stderr.write(`${line}\n`);
 
-/**
- * Reads a file.
- * @throws UsageError if the file can't be read
- */
+/** @throws UsageError if the file can't be read */
 export function bytesOf(file: string): Buffer {
   try {
     return readFileSync(file);

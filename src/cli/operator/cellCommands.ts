@@ -60,10 +60,7 @@ async function listCells({ client, print }: Call): Promise<void> {
   );
 }
 
-/**
- * Parses a cell number.
- * @throws UsageError if it is not a whole number
- */
+/** @throws UsageError if it is not a whole number */
 function numberOf(word: string): number {
   try {
     return wholeNumber(word);

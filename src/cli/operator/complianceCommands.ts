@@ -97,7 +97,6 @@ async function report({ client, options, print }: Call): Promise<void> {
   );
 }
 
-/** Writes the rows to a file as they arrive, one per line. */
 async function write(folder: string, file: string, rows: Rows): Promise<Written> {
   const handle = await openPrivate(join(folder, file), 'wx');
   const digest = createHash('sha256');

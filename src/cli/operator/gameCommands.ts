@@ -94,7 +94,6 @@ export function addGameCommands(commands: OperatorCommands): void {
   );
 }
 
-/** Returns whether a game has a finite pool of outcomes. */
 export const hasPool = (game: Pick<Schemas['OperatorGame'], 'poolSize'>): boolean =>
   game.poolSize !== undefined;
 

@@ -14,10 +14,7 @@ const MOVES_AT_ONCE = 4;
 type Move = Schemas['PartnerMove'];
 type Reason = Pick<Schemas['MoveBody'], 'reason'>;
 
-/**
- * Moves a partner and waits.
- * @throws Error if the move was abandoned; SpindleError if it was refused
- */
+/** @throws Error if the move was abandoned; SpindleError if it was refused */
 export async function moveAndWait(
   client: OperatorClient,
   id: number,

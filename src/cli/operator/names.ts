@@ -22,7 +22,6 @@ export async function partnerIdOf(client: OperatorClient, word: string, name = '
 }
 
 /**
- * Returns the id of a game.
  * @param word id, or PARTNER/CONFIG_NAME
  * @throws UsageError if the word is neither; NotFoundError if there is no such game
  */

@@ -35,7 +35,6 @@ const NOTES: readonly TableColumn<Schemas['RtpReviewNote']>[] = [
   { heading: 'note', value: (row) => row.text },
 ];
 
-/** Findings by the words of the command. */
 const FINDINGS = { chance: 'CHANCE', 'game-error': 'GAME_ERROR', 'data-error': 'DATA_ERROR' } as const;
 type Finding = (typeof FINDINGS)[keyof typeof FINDINGS];
 

@@ -22,7 +22,6 @@ import { cardValue, handTotal, isAce, isNatural, isSoft, isTen } from './cards.j
 export type Phase = 'INSURANCE' | 'PLAYER' | 'SETTLED';
 export type HandStatus = 'WAITING' | 'ACTIVE' | 'STOOD' | 'BUST' | 'SURRENDERED' | 'NATURAL';
 
-/** Actions that a blackjack player may send. */
 export const ACTIONS = ['hit', 'stand', 'double', 'split', 'insurance', 'noInsurance', 'surrender'] as const;
 export type Action = (typeof ACTIONS)[number];
 
@@ -46,7 +45,6 @@ export interface Round {
   readonly activeHand: number | undefined;
   /** Whether insurance was taken. Undefined while it was neither taken nor declined. */
   readonly isInsured: boolean | undefined;
-  /** Number of cards taken from the shoe. */
   readonly drawn: number;
 }
 
@@ -65,7 +63,6 @@ export const COST_HALVES: Readonly<Record<Action, number>> = {
 export class IllegalActionError extends Error {}
 
 /**
- * Returns the round after the deal and the given moves.
  * @param shoe cards in dealing order: the first and third go to the player, the second (up) and fourth to the
  * dealer
  * @throws IllegalActionError if a move is not legal
@@ -114,7 +111,6 @@ export function isLegal(round: Round, action: Action): boolean {
   }
 }
 
-/** Stakes and payout of a blackjack round. */
 export interface RoundMoney {
   /** Sum of all stakes of the round including insurance, in micro-USD. */
   readonly wageredMicros: number;
@@ -123,7 +119,6 @@ export interface RoundMoney {
 }
 
 /**
- * Computes the stakes and the payout of a round.
  * @param wagerMicros the game's wager; half of it and the payout of a natural must be whole micro-USD
  * (`stakeFault`)
  */

@@ -64,7 +64,6 @@ export interface LifeCycle {
   readonly mayBindInLedger: (moment: BindingMoment) => boolean;
 }
 
-/** Facts from the database on which the life cycle of a game depends. */
 export interface LifeFacts {
   readonly isSuspended: boolean;
   /**
@@ -97,7 +96,6 @@ export interface GameSource {
   readonly table: TableTerms | null;
 }
 
-/** Payouts, presentation and statistics of outcomes. */
 export interface KindMathematics {
   /**
    * Returns the id of the PAR sheet, which several games may share. Undefined if the game's own record has
@@ -105,7 +103,6 @@ export interface KindMathematics {
    */
   readonly sheetIdOf: (source: GameSource) => number | undefined;
   /**
-   * Renders the outcomes of a game.
    * @param sheet the sheet that {@link sheetIdOf} names
    * @returns undefined if the record lacks data that the kind needs, so that the game can't be dealt
    */
@@ -132,13 +129,11 @@ export interface RenderedOutcomes {
   readonly table?: BlackjackTable;
 }
 
-/** Additional properties that games of this kind have in lists of games. */
 export interface Listing {
   readonly forPartner: (pool: PoolFacts | undefined) => Partial<PoolShown>;
   readonly forOperator: (pool: PoolFacts | undefined) => { readonly ticketsRemaining?: number };
 }
 
-/** Facts from the database about a raffle's pool. */
 export interface PoolFacts {
   /** Total number of tickets in the raffle's pool. */
   readonly poolSize: number;

@@ -115,25 +115,16 @@ export const moveOfCode = (code: number): Move => {
 
 // Playing --------------------------------------------------------------------------------------------------
 
-/**
- * Returns the state of a round after the given moves.
- * @throws IllegalActionError
- */
+/** @throws IllegalActionError */
 export const playRound = (table: BlackjackTable, seed: Uint8Array, moves: readonly Move[]): Round =>
   replayRound(table.rules, shuffleShoe(table.rules.decks, seed), moves);
 
-/** Change of the stakes and of the payout by a move. */
 export interface MoveMoney {
   readonly stakeMicros: number;
   readonly payoutMicros: number;
   readonly isEnd: boolean;
 }
 
-/**
- * Computes how a move changes the stakes and the payout.
- * @param before the round before the move
- * @param after the round after the move
- */
 export function moneyOfMove(table: BlackjackTable, before: Round, after: Round): MoveMoney {
   const { wageredMicros } = roundMoney(before, table.wagerMicros);
   const money = roundMoney(after, table.wagerMicros);

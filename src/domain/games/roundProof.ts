@@ -9,7 +9,6 @@ import { type BlackjackRules, checkRules, rulesHash } from './blackjackRules.js'
 import { type RoundRecord, viewRound } from './round.js';
 import { shoeCommitment } from './shoe.js';
 
-/** Pattern of 32 bytes in hexadecimal. */
 export const HEX_32 = '^[0-9a-f]{64}$';
 const hex32 = () => Type.String({ pattern: HEX_32 });
 

@@ -12,10 +12,7 @@ import type { TableTerms } from './tableTerms.js';
 /** Maximum wager of a blackjack table: 10,000 USD. */
 const WAGER_MAX_MICROS = 10_000_000_000;
 
-/**
- * Checks the wager, rules and timeout of a table.
- * @param wanted values that match the schema of the request
- */
+/** @param wanted values that match the schema of the request */
 export function checkTable(wanted: {
   readonly wagerUsd: number;
   readonly rules: Readonly<Record<string, unknown>>;

@@ -56,10 +56,7 @@ export function outcomeLeaves(
   return hashes;
 }
 
-/**
- * Computes the hashes of the leaves of shoes.
- * @param commitments commitments of the shoes, 32 bytes each
- */
+/** @param commitments commitments of the shoes, 32 bytes each */
 export function shoeLeaves(gameId: number, fromIndex: number, commitments: readonly Buffer[]): Hashes {
   const hashes = newHashes(commitments.length);
   for (const [i, commitment] of commitments.entries()) {
@@ -138,7 +135,6 @@ export type KeptParts = Readonly<Record<keyof KeptRanges, Buffer>>;
 export type Remember = (name: string, make: () => Subtrees) => Subtrees;
 
 /**
- * Computes the path of a leaf in a block's tree.
  * @param place index of the leaf in the block, from 0
  * @param leaves returns the hashes of leaves in a range, whose end is exclusive
  * @param remember cache for other paths in the same block; only the name identifies a value

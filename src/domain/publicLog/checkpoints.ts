@@ -44,7 +44,6 @@ export const tlogProofText = ({ index, path, checkpoint }: TlogProof): string =>
   `${[PROOF_HEAD, `index ${index}`, ...path.map((hash) => hash.toString('base64'))].join('\n')}\n\n${checkpoint}`;
 
 /**
- * Parses the hashes of a path.
  * @returns undefined if a line is not the base64 of a hash, or there are more lines than a tree has levels
  */
 function hashesOf(lines: readonly string[]): Buffer[] | undefined {

@@ -46,7 +46,6 @@ function extend(level: number, first: number, bytes: Buffer, width: number, more
 const hashOfTile = (bytes: Buffer): Buffer => new Subtrees(bytes).read(TILE_HEIGHT, 0);
 
 /**
- * Extends a log with records.
  * @param tiles open tiles at the present size ({@link openTiles})
  * @returns the new size and root, and the new or extended tiles
  * @throws RangeError if an open tile is missing

@@ -26,7 +26,6 @@ function headOf(name: string, { gameId, index }: Place): Buffer {
 }
 
 /**
- * Encodes the leaf of an outcome or ticket.
  * @param code index of the combination in the sheet; for tickets 0 for no win, n for the n-th prize
  * @param nonce 32 bytes
  */
@@ -37,7 +36,6 @@ export function outcomeLeafData(place: Place, code: number, nonce: Buffer): Buff
 }
 
 /**
- * Encodes the leaf of a shoe.
  * @param commitment commitment of the shoe, 32 bytes; no nonce is needed, because the shoe's seed hides the
  * cards
  */

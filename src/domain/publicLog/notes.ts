@@ -63,7 +63,6 @@ const privateKeyOf = (seed: Buffer): KeyObject =>
   createPrivateKey({ key: Buffer.concat([PKCS8, seed]), format: 'der', type: 'pkcs8' });
 
 /**
- * Creates a signer.
  * @param seed 32 bytes
  * @throws NoteError if the name is not valid
  */
@@ -99,10 +98,7 @@ function parseKey(text: string): { name: string; keyId: string; algorithm: Algor
   return { name, keyId, algorithm, key: typed.subarray(1) };
 }
 
-/**
- * Parses a verifier key.
- * @throws NoteError if the text is not a vkey of type 0x01 or 0x04, or its id does not match its key
- */
+/** @throws NoteError if the text is not a vkey of type 0x01 or 0x04, or its id does not match its key */
 export function parseVkey(text: string): Verifier {
   const { name, keyId, algorithm, key } = parseKey(text);
   if (keyIdOf(name, Buffer.concat([Buffer.of(ALGORITHMS[algorithm]), key])) !== keyId) {
@@ -112,7 +108,6 @@ export function parseVkey(text: string): Verifier {
 }
 
 /**
- * Parses a signer key.
  * @throws NoteError if the text is not a signer key, or its id does not match; the message contains nothing
  * of the key
  */
@@ -191,7 +186,6 @@ export function cosignatureLine(text: string, signer: Signer, seconds: number): 
 const isOf = (line: SignatureLine, key: Verifier): boolean =>
   line.name === key.name && line.keyId === key.keyId;
 
-/** Returns whether the signature in a line is this key's signature of the text. */
 function isSigned(text: string, { signature }: SignatureLine, { algorithm, publicKey }: Verifier): boolean {
   const key = createPublicKey({ key: Buffer.concat([SPKI, publicKey]), format: 'der', type: 'spki' });
   if (algorithm === 'log') {

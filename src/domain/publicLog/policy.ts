@@ -28,10 +28,7 @@ interface PolicyLog extends Verifier {
 }
 
 class PolicyError extends Error {
-  /**
-   * Creates the error.
-   * @param line line number in the policy file from 1; 0 means the whole file
-   */
+  /** @param line line number in the policy file from 1; 0 means the whole file */
   constructor(line: number, message: string) {
     super(line === 0 ? `The policy ${message}` : `Line ${line} of the policy ${message}`);
   }
@@ -44,10 +41,7 @@ export class Policy {
   #quorum: string | undefined;
   readonly #rules: string[] = [];
 
-  /**
-   * Parses a policy.
-   * @throws PolicyError with the number of the faulty line
-   */
+  /** @throws PolicyError with the number of the faulty line */
   constructor(text: string) {
     const lines = text.split('\n');
     if (lines.length > LINES_MAX) throw new PolicyError(0, `has more than ${LINES_MAX} lines`);
@@ -158,10 +152,7 @@ export class Policy {
     return this.#quorum === 'none';
   }
 
-  /**
-   * Returns whether the cosignatures reach the quorum.
-   * @param signed witnesses with verified cosignatures
-   */
+  /** @param signed witnesses with verified cosignatures */
   isSatisfied(signed: readonly Witness[]): boolean {
     const counts = (name: string): boolean => {
       const group = this.#groups.get(name);

@@ -23,10 +23,7 @@ export interface Submission {
 export const submissionText = ({ old, proof, note }: Submission): string =>
   [`old ${old}`, ...proof.map((hash) => hash.toString('base64')), '', note].join('\n');
 
-/**
- * Parses a submission.
- * @throws NoteError if the text is not a submission
- */
+/** @throws NoteError if the text is not a submission */
 export function parseSubmission(text: string): Submission & { readonly parsed: Note } {
   const end = text.indexOf('\n\n');
   const [first = '', ...lines] = text.slice(0, Math.max(end, 0)).split('\n');
@@ -95,7 +92,6 @@ function inconsistency(
 }
 
 /**
- * Decides whether a witness cosigns a submission.
  * @param log returns the state of a log by the origin of the checkpoint
  * @returns the checkpoint and the keys of the log that signed it, or the refusal
  * @throws NoteError if the note is not a checkpoint (400)

@@ -44,10 +44,7 @@ export class Subtrees {
     }
   }
 
-  /**
-   * Returns the hash of a subtree.
-   * @throws RangeError if the subtree is not complete
-   */
+  /** @throws RangeError if the subtree is not complete */
   readonly read: ReadHash = (level, index) => {
     const hashes = this.#levels[level]?.subarray(index * HASH_BYTES, (index + 1) * HASH_BYTES);
     if (hashes?.length !== HASH_BYTES)

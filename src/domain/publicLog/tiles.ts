@@ -23,10 +23,7 @@ export function tilePath({ level, index, width }: TilePlace): string {
   return `tile/${level}/${spelled}${width < TILE_WIDTH ? `.p/${width}` : ''}`;
 }
 
-/**
- * Parses a tile path.
- * @returns undefined if the path is not the canonical path of a tile
- */
+/** @returns undefined if the path is not the canonical path of a tile */
 export function parseTilePath(path: string): TilePlace | undefined {
   const parts =
     /^tile\/(entries|[0-9]{1,2})\/((?:x[0-9]{3}\/){0,5}[0-9]{3})(?:\.p\/([1-9][0-9]{0,2}))?$/.exec(path);
@@ -105,10 +102,7 @@ export function tilesRead(
   return [...places.values()];
 }
 
-/**
- * Computes the hash of a subtree from its tile.
- * @throws RangeError if the tile is too short
- */
+/** @throws RangeError if the tile is too short */
 export function hashInTile(tile: Buffer, level: number, index: number): Buffer {
   const count = 2 ** (level % TILE_HEIGHT);
   const from = ((index * count) % TILE_WIDTH) * HASH_BYTES;
@@ -125,10 +119,7 @@ export function hashInTile(tile: Buffer, level: number, index: number): Buffer {
   return hashes[0]!;
 }
 
-/**
- * Encodes records as a bundle.
- * @throws RangeError if a record has more than 65,535 bytes
- */
+/** @throws RangeError if a record has more than 65,535 bytes */
 export function bundleOf(records: readonly Buffer[]): Buffer {
   return Buffer.concat(
     records.flatMap((record) => {
@@ -139,10 +130,7 @@ export function bundleOf(records: readonly Buffer[]): Buffer {
   );
 }
 
-/**
- * Splits a bundle into records.
- * @returns undefined if the bundle is truncated within a record
- */
+/** @returns undefined if the bundle is truncated within a record */
 export function recordsOf(bundle: Buffer): Buffer[] | undefined {
   const records: Buffer[] = [];
   for (let at = 0; at < bundle.length; ) {

@@ -169,10 +169,7 @@ export class MemoryTree {
     return this.#levels[0]?.length ?? 0;
   }
 
-  /**
-   * Appends a leaf.
-   * @param leaf hash of the leaf
-   */
+  /** @param leaf hash of the leaf */
   append(leaf: Buffer): void {
     let hash = leaf;
     for (let level = 0; ; level++) {

@@ -10,7 +10,6 @@ import { type RandomTest, repeatsIn } from './randomTest.js';
 /** Test of blocks of outcomes in order, as the service draws them. */
 export type OutcomeTest = RandomTest<readonly Uint16Array[]>;
 
-/** Minimum number of outcomes for the tests of randomness. */
 export const OUTCOMES_MIN = 1_000_000;
 /** Maximum number of classes in the tests of pairs; the rarest classes are combined into one. */
 const PAIR_CLASSES_MAX = 64;

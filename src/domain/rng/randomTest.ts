@@ -7,12 +7,10 @@
 
 export interface RandomTest<Draws> {
   readonly name: string;
-  /** Number of counters that the test needs. */
   readonly counters: number;
   /** Adds the counts for a portion of the draws to the counters of the test. */
   tally(draws: Draws, counts: Float64Array): void;
   /**
-   * Returns the p-value.
    * @param counts sums over all portions
    * @returns undefined if there is nothing to compare
    */

@@ -48,7 +48,6 @@ export interface RoundDealReply {
   readonly status: number;
   /** Entry id of the deal that the reply refers to; 0 if there is none. */
   readonly dealId: bigint;
-  /** Balance after the deal, in micro-USD. */
   readonly balanceMicros: number;
   readonly shoeIndex: number;
   readonly outcomeCode: number;
@@ -133,7 +132,6 @@ export interface RoundActReply {
   readonly status: number;
   /** Entry id of the step; 0 if no step was made. */
   readonly entryId: bigint;
-  /** Balance after the step, in micro-USD. */
   readonly balanceMicros: number;
 }
 

@@ -47,7 +47,6 @@ export interface RoundPlayOptions {
   readonly requestIds?: Pick<RequestIds, 'find' | 'versionOf' | 'mayHave'>;
 }
 
-/** The request of a partner for a deal or an action. */
 export interface RoundCaller {
   readonly partner: Partner;
   /** Returns the partner's limits as they are now, each time that a call is encoded. */
@@ -77,7 +76,6 @@ export interface DealOrder extends RoundCaller {
   readonly mayEqual: boolean;
 }
 
-/** Cell of a partner, and the number of the partner's newest move. */
 export type PlaceOfPartner = Pick<Partner, 'cell' | 'newestMove'>;
 
 /**
@@ -138,7 +136,6 @@ export class RoundPlay {
   }
 
   /**
-   * Deals a round.
    * @param clearedAt version of the request-id filters for which a look-up in the ledger did not find the
    * requestId
    */
@@ -229,10 +226,7 @@ export class RoundPlay {
     });
   }
 
-  /**
-   * Carries out a player's action.
-   * @param record the round as the caller read it
-   */
+  /** @param record the round as the caller read it */
   async act(
     table: BlackjackTable,
     caller: RoundCaller,

@@ -36,7 +36,6 @@ export class RoundTimeouts extends PeriodicService {
     this.#options = options;
   }
 
-  /** Checks for expired rounds at once. */
   wake(): void {
     this.hurry();
   }

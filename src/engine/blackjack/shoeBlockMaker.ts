@@ -32,10 +32,7 @@ export class ShoeBlockMaker implements BlockMaker {
   readonly #shoemaker: string;
   readonly #game: { readonly gameId: number; readonly rules: BlackjackRules };
 
-  /**
-   * Creates the block maker of a table.
-   * @param shoemaker file of the worker that makes shoes
-   */
+  /** @param shoemaker file of the worker that makes shoes */
   constructor(
     pool: Piscina,
     shoemaker: string,

@@ -19,7 +19,6 @@ export class FairTurns {
   }
 
   /**
-   * Runs a job once its turn has come.
    * @param secondsLeft returns how long the game's outcomes will last, in seconds; it is called each time
    * that the next job is chosen
    */

@@ -9,10 +9,7 @@ import type { CellLease } from '../cells/cells.store.js';
 import type { CellStore } from '../redis/cellStore.js';
 import { openBlocks } from './blocks.store.js';
 
-/**
- * Removes the blocks of a game's queue from Redis.
- * @returns false if the caller must try again
- */
+/** @returns false if the caller must try again */
 export async function freeQueue(
   sql: Sql,
   store: CellStore,

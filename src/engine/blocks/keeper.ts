@@ -104,7 +104,6 @@ export class BlockKeeper implements Service {
   #stopped = false;
   /** Promise that rejects once the keeper stops. */
   readonly #ended = ending('block keeper');
-  /** Error message of the last failed replenishment, by game. */
   readonly #failing = new Map<number, string>();
 
   constructor(sql: Sql, nodes: RedisNodes, pool: Piscina, options: KeeperOptions) {
@@ -280,7 +279,6 @@ export class BlockKeeper implements Service {
     else this.#filling.wait(queue);
   }
 
-  /** Fills waiting queues as long as there are free turns (filling.ts). */
   #beginWaiting(): void {
     for (let next = this.#filling.next(); next !== undefined; next = this.#filling.next()) {
       if (this.#queues.get(next.gameId) === next) this.#consider(next);

@@ -32,13 +32,11 @@ export interface Queue {
   isFreed: boolean;
   making: boolean;
   notBefore: number;
-  /** Number of consecutive failed attempts to fill the queue. */
   failures: number;
   pace: number;
   seenAt: number;
 }
 
-/** Returns an empty queue, before anything has been read from the stores. */
 export const newQueue = (
   { gameId, partnerId }: { readonly gameId: number; readonly partnerId: number },
   lease: CellLease,

@@ -15,10 +15,7 @@ const WAITING_MAX = 64;
 export class Redrawing {
   readonly #thread: Piscina;
 
-  /**
-   * Creates the thread pool.
-   * @param filename program of the thread (workers/redraw.js)
-   */
+  /** @param filename program of the thread (workers/redraw.js) */
   constructor(filename: string) {
     this.#thread = new Piscina({
       filename,

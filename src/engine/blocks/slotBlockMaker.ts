@@ -65,10 +65,7 @@ export class SheetCache {
     this.#sql = sql;
   }
 
-  /**
-   * Returns a PAR sheet.
-   * @throws Error if the database has no such sheet
-   */
+  /** @throws Error if the database has no such sheet */
   get(sheetId: number): Promise<ParSheet> {
     let sheet = this.#sheets.get(sheetId);
     if (sheet === undefined) {

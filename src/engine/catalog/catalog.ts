@@ -116,7 +116,6 @@ export class Catalog extends PeriodicService {
   #knownGames = new Map<number, KnownGame>();
   /** Mathematics by their hash; equal sheets share one object. */
   readonly #byDigest = new Map<string, Mathematics['ofGame']>();
-  /** Mathematics by PAR sheet, shared by all games on the sheet. */
   readonly #ofSheets = new Map<number, Mathematics>();
   /** Mathematics by game, for games without a PAR sheet. They never change. */
   readonly #ofGames = new Map<number, Mathematics>();
@@ -133,7 +132,6 @@ export class Catalog extends PeriodicService {
   #readAtMs = Number.NEGATIVE_INFINITY;
   #heardAtMs = Number.NEGATIVE_INFINITY;
   #heardNewest = 0n;
-  /** Time when this process last announced a read. */
   #announcedAtMs = Number.NEGATIVE_INFINITY;
   /**
    * State of the dealing switch for all games; `#undealtPartners` has the partners whose own switch is off.
@@ -219,7 +217,6 @@ export class Catalog extends PeriodicService {
     return known === undefined ? undefined : this.#cached(known)?.statistics;
   }
 
-  /** Returns the announced end of a version of the partner API. */
   versionEnd(version: string): ApiVersionEnd | undefined {
     return this.#versionEnds.get(version);
   }
@@ -246,7 +243,6 @@ export class Catalog extends PeriodicService {
     return this.#version;
   }
 
-  /** Number of the newest change in this catalog. */
   get newestChange(): bigint {
     return this.#newest;
   }

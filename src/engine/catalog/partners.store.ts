@@ -166,7 +166,6 @@ export class Partners {
   }
 
   /**
-   * Creates a partner.
    * @param wantedCell cell of the partner; the default is the cell with the fewest partners, among the cells
    * that are not being drained
    */

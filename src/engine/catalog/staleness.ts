@@ -67,10 +67,7 @@ export class Staleness extends PeriodicService {
   #looking: Promise<void> | undefined;
   #endFollowing: (() => void) | undefined;
 
-  /**
-   * Creates the detector.
-   * @param readWithinMs maximum time for reading a change, in milliseconds
-   */
+  /** @param readWithinMs maximum time for reading a change, in milliseconds */
   constructor(
     catalog: Pick<Catalog, 'newestChange' | 'newestRestriction' | 'knownAtMs' | 'refresh'>,
     nodes: RedisNodes,

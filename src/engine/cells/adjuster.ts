@@ -43,7 +43,6 @@ export class Adjuster {
   }
 
   /**
-   * Adjusts a player's balance.
    * @throws the error of Postgres if the adjustment's intent could not be recorded; the balance is unchanged
    * in that case
    */

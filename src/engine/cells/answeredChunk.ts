@@ -14,7 +14,6 @@ const HEAD_BYTES = 30;
 const SPIN_BYTES_MAX = HEAD_BYTES + 2 * 128 * 4;
 const NONE = 0xffff;
 
-/** Fields of a spin request that identify its partner, game, player and request id. */
 interface Request {
   readonly partner: { readonly partnerId: number };
   readonly gameId: number;

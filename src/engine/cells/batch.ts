@@ -181,10 +181,7 @@ export class BatchEncoder {
     return buffer.subarray(0, at);
   }
 
-  /**
-   * Assigns positions to partners, games and payout tables.
-   * @returns size of the payout tables in bytes
-   */
+  /** @returns size of the payout tables in bytes */
   #place(items: readonly BatchItem[], partners: Partner[]): number {
     const partnerPlaces = new Map<number, PartnerPlaces>();
     const gamePlaces = new Map<number, GamePlace>();
@@ -236,10 +233,7 @@ export class BatchEncoder {
     return tableBytes;
   }
 
-  /**
-   * Writes payout tables and games.
-   * @returns offset of the end
-   */
+  /** @returns offset of the end */
   #writeGames(buffer: Buffer, tablesFrom: number, tableBytes: number): number {
     let at = tablesFrom + tableBytes;
     for (const [table, offset] of this.#tablesAt) table.copy(buffer, tablesFrom + offset);
@@ -256,10 +250,7 @@ export class BatchEncoder {
     return at;
   }
 
-  /**
-   * Writes a spin with its player and requestId.
-   * @returns offset of the end
-   */
+  /** @returns offset of the end */
   #spin(item: BatchItem, deny: number, buffer: Buffer, at: number): number {
     const places = this.#partnerPlaces.get(item.partner.partnerId)!;
     buffer[at + SPIN.kind] = item.kind;
@@ -336,10 +327,7 @@ export class BatchEncoder {
 
 const movesOf = ({ newestMove = 0 }: Partner): number => newestMove;
 
-/**
- * Writes the partners of a batch.
- * @returns offset of the end
- */
+/** @returns offset of the end */
 function writePartners(buffer: Buffer, partners: readonly Partner[]): number {
   let at = BATCH.bytes;
   for (const partner of partners) {

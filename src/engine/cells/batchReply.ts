@@ -59,10 +59,7 @@ export class BatchReply {
   }
 }
 
-/**
- * Reads the tails that follow the items of a reply.
- * @throws Error if the last tail is truncated
- */
+/** @throws Error if the last tail is truncated */
 function readTails(buffer: Buffer, tailsAt: number): Map<number, Buffer> {
   const tails = new Map<number, Buffer>();
   let at = tailsAt;

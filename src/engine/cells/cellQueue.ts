@@ -181,7 +181,6 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
     return { waiting: this.#waiting.length, underWay: this.#underWay, parked: this.#parked };
   }
 
-  /** Moves the queue to the group of the node that the cell has moved to. */
   moveTo(group: QueueGroup): void {
     if (group === this.#group) return;
     this.#group.changed(this.#counted, 0);

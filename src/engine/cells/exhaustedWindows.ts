@@ -25,7 +25,6 @@ export class ExhaustedWindows {
   readonly #api = new Map<number, Exhausted>();
 
   /**
-   * Records that a request was refused because its window was exhausted.
    * @param kind a value of {@link KIND}
    * @param timeMs time of the refusal by the clock of Redis, in ms
    * @param sentAt time of the call, on the scale of performance.now(). From then on, the window lasts at

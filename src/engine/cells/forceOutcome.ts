@@ -19,7 +19,6 @@ export interface ForcedOutcome {
   readonly partnerId: number;
   readonly gameId: number;
   readonly playerId: string;
-  /** The outcome code to force, which must be an outcome code of the game. */
   readonly outcomeCode: number;
 }
 
@@ -55,7 +54,6 @@ const FORCE_OUTCOME: CellOperation<ForcedOutcome & CellRequest, ForceReply> = {
 };
 
 /**
- * Sets the outcome of a sandbox player's next spin.
  * @returns the expiry of the forced outcome; `full` if the partner has too many unused forced outcomes;
  * `unavailable` if it is not certain that the outcome was set
  */

@@ -83,7 +83,6 @@ export interface IntentOptions extends IntentsOptions {
 
 const RETRY_MS = 50;
 
-/** State of one request that is being carried out. */
 interface Try {
   readonly deadline: number;
   mayHaveRun: boolean;
@@ -97,7 +96,6 @@ export class Intents {
   }
 
   /**
-   * Carries out the intent of a request.
    * @throws the error of Postgres if nothing has been done yet; Error if the script returns an unexpected
    * status
    */

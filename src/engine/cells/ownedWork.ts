@@ -38,7 +38,6 @@ export abstract class OwnedWork extends PeriodicService {
     this.leases.delete(cell);
   }
 
-  /** Looks for open work immediately instead of at the next turn of this task. */
   wake(): void {
     this.hurry();
   }
@@ -51,10 +50,7 @@ export abstract class OwnedWork extends PeriodicService {
     return this.#failed.has(item);
   }
 
-  /**
-   * Records a failure of an item.
-   * @returns the number of consecutive failures of the item
-   */
+  /** @returns the number of consecutive failures of the item */
   protected noteFailure(item: number): number {
     const times = (this.#failed.get(item)?.times ?? 0) + 1;
     const backoffMs = Math.min(this.#times.backoffMaxMs, this.#times.backoffMinMs * 2 ** (times - 1));

@@ -42,7 +42,6 @@ export class PlayerBlocking {
   }
 
   /**
-   * Changes the status of a player.
    * @returns `unknownPlayer` if the player does not exist; the change is then withdrawn
    * @throws the error of Postgres if the change was not recorded
    */

@@ -25,9 +25,7 @@ export class QueueGroup {
   readonly #onReady: (group: QueueGroup, isFull: boolean) => void;
   readonly #queues: GroupedQueue[] = [];
   #isScheduled = false;
-  /** Number of waiting commands in all queues of the group. */
   #waiting = 0;
-  /** Number of queues in the group that have waiting commands. */
   #filled = 0;
   /** Number of calls under way that are first attempts. A repeated call does not delay other queues. */
   firstTries = 0;

@@ -49,7 +49,6 @@ export interface PendingRotation {
 }
 
 /**
- * Rotates a game by an operator's order.
  * @param deadlineMs maximum time for the work in Redis, including retries
  * @returns the rotation once it is committed
  * @throws the error of Postgres if the rotation was not recorded

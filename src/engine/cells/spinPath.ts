@@ -59,7 +59,6 @@ export interface SendPermission {
   maySend(cell: number): boolean;
 }
 
-/** The current epochs of the cells (src/engine/catalog/catalog.ts). */
 export interface CellEpochs {
   /** Returns the epoch of a cell; undefined as long as the epoch has not been read. */
   epochOf(cell: number): string | undefined;
@@ -74,7 +73,6 @@ export interface CellServer {
   readonly serverId: string | undefined;
 }
 
-/** The Redis servers of the cells (src/engine/redis/nodes.ts). */
 export interface CellServers {
   of(cell: number): CellServer;
   /** Resolves when the cell's server becomes reachable, or after the timeout in ms. */

@@ -26,7 +26,6 @@ interface BoundEntry {
   readonly playerId: string;
   readonly spinId: string;
   readonly outcomeCode: number;
-  /** Balance after the entry, in micro-USD. */
   readonly balanceMicros: number;
   readonly tail: SpinTail;
 }

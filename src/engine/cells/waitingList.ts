@@ -23,7 +23,6 @@ export class WaitingList<Command> {
   }
 
   /**
-   * Adds a command.
    * @returns the command that is left out because the list is full: the given one, or the newest of the
    * partner with the most waiting commands
    */

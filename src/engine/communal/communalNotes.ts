@@ -31,10 +31,7 @@ export class CommunalNotes {
     return this.#isEmpty ? undefined : this.#booking;
   }
 
-  /**
-   * Collects the note at an offset of a batch.
-   * @throws RangeError if the note's type is unknown
-   */
+  /** @throws RangeError if the note's type is unknown */
   note(batch: Buffer, at: number, payloadAt: number, end: number): void {
     this.#isEmpty = false;
     const note = readNote(batch.subarray(payloadAt, end));
@@ -46,7 +43,6 @@ export class CommunalNotes {
   }
 
   /**
-   * Collects the share at an offset of a batch.
    * @param eventAt offset of the event's id, which is followed by the flag for the player who fired the event
    */
   share(batch: Buffer, at: number, eventAt: number, partnerId: number, playerId: string, day: string): void {

@@ -115,10 +115,7 @@ export class PotKeeper {
     }
   }
 
-  /**
-   * Changes the budget of a pot.
-   * @throws errors of Postgres, if nothing was done yet
-   */
+  /** @throws errors of Postgres, if nothing was done yet */
   async fund(actor: string, partnerId: number, wanted: Funding): Promise<Funded> {
     const { store, cells, waitsForLedger } = this.#options;
     const funded = await this.#intents.carryOut<FundingIntent, Done, Refusal>({

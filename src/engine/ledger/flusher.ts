@@ -57,7 +57,6 @@ export interface FlusherOptions {
   readonly largeWinThreshold: (partnerId: number) => number | undefined;
   /** Makes the events that are recorded in the transaction of their entries. */
   readonly eventsOf: FlushEvents;
-  /** Receives the request ids of committed entries. */
   readonly committedIds: CommittedRequestIds;
   readonly onFailpoint: OnFailpoint;
 }
@@ -101,10 +100,6 @@ export class Flusher implements Service {
   /** Error message of the newest flush. Undefined if that flush succeeded. */
   #problem: string | undefined;
 
-  /**
-   * Creates the flusher.
-   * @param openReader opens the reader for the outboxes of a node
-   */
   constructor(
     sql: Sql,
     nodes: RedisNodes,
@@ -407,10 +402,7 @@ export class Flusher implements Service {
     this.#options.events.emit('CellAbandoned', { cell });
   }
 
-  /**
-   * Reports a failed flush.
-   * @param cell cell whose flush failed; undefined if the whole round failed
-   */
+  /** @param cell cell whose flush failed; undefined if the whole round failed */
   #report(error: unknown, cell?: number): void {
     this.#problem = error instanceof Error ? error.message : String(error);
     this.#options.events.emit('TaskFailed', {

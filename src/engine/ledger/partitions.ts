@@ -76,7 +76,6 @@ export class PartitionMaker extends PeriodicService {
     }
   }
 
-  /** Counts the consecutive days, from tomorrow on, that have a partition. */
   async #look(days: readonly number[]): Promise<void> {
     if (this.isStopped) return;
     const [, ...next] = days;

@@ -23,14 +23,11 @@ const LEDGER_ENTRIES_MAX = 20_000;
  */
 const EVENTS_MAX = 64;
 
-/** Makes the events of a flush. */
 export interface FlushEvents {
-  /** Returns the events of those wins that are large. */
   ofWins(wins: readonly LargeWin[]): Promise<NewEvent[]>;
   ofAdjustment(adjustment: ReasonedAdjustment): NewEvent;
 }
 
-/** A cell that this worker flushes. */
 export interface OwnedCell {
   readonly lease: CellLease;
   /** Token that the cell must have in Redis. Undefined means the same token that front ends deal with. */
@@ -54,7 +51,6 @@ export interface OwnedCell {
   isAlone: boolean;
 }
 
-/** Returns the state of a cell that is flushed from the lease's cursor on. */
 export const newlyOwned = (
   lease: CellLease,
   token: string | undefined,
@@ -72,7 +68,6 @@ export const newlyOwned = (
   isAlone: false,
 });
 
-/** Position at which reading of the cell's outbox continues. */
 export const positionOf = ({ lease, cursor, token }: OwnedCell): OutboxPosition => ({
   cell: lease.cell,
   epoch: lease.token,

@@ -114,7 +114,6 @@ export class Transcoder {
   }
 
   /**
-   * Creates the transcoder.
    * @param largeWinThreshold returns the threshold in micro-USD. It is called once per game and flush, so
    * that the check of a spin takes only a comparison
    */
@@ -330,10 +329,8 @@ export class Transcoder {
   }
 
   /**
-   * Collects the request id of a record.
    * @param idAt offset after the partner's number
    * @param requestAt start of the request id
-   * @param end end of the request id
    */
   #requestId(batch: Buffer, at: number, idAt: number, requestAt: number, end: number): void {
     const id = at + OUTBOX.id;

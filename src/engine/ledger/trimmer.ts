@@ -32,10 +32,7 @@ export class Trimmer {
     return this.#running;
   }
 
-  /**
-   * Returns whether a trim is due.
-   * @param isAwaited true if responses wait for commits; then only some flushes are followed by a trim
-   */
+  /** @param isAwaited true if responses wait for commits; then only some flushes are followed by a trim */
   isDue(isAwaited: boolean): boolean {
     return !isAwaited || performance.now() - this.#begunAt >= TRIM_EVERY_MS;
   }

@@ -11,7 +11,6 @@ import type { EventEmitter } from '../processEvents.js';
 const LATELY_MS = 10_000;
 
 export class UnservedCells {
-  /** Time of the newest refusal of each cell. */
   readonly #refused = new Map<number, number>();
   readonly #halted = new Map<number, number>();
 

@@ -28,7 +28,6 @@ const END_SALE: CellOperation<SalePlace & CellRequest, true> = {
 const POLL_MS = 50;
 
 /**
- * Ends the sale of a voided raffle in its cell.
  * @param deadlineMs maximum time, including retries, in ms
  * @returns whether Redis is certain to sell no further ticket
  */

@@ -23,7 +23,6 @@ export class PoolMaker implements BlockMaker {
   #isOpen: boolean;
 
   /**
-   * Creates the block maker of a raffle.
    * @param sealer file of the worker that seals a pool
    * @param isOpen whether the pool was already opened, as far as the catalog knows
    */

@@ -136,10 +136,7 @@ export class RaffleVoids extends OwnedWork {
     onFailpoint('void.noted');
   }
 
-  /**
-   * Refunds all tickets of a group.
-   * @throws Error if a refund was refused or its result is unknown; the group is repeated later
-   */
+  /** @throws Error if a refund was refused or its result is unknown; the group is repeated later */
   async #refundAll(raffle: VoidedRaffle, tickets: readonly CommittedTicket[]): Promise<void> {
     const { gameId } = raffle;
     const left = [...tickets].reverse();
@@ -159,10 +156,7 @@ export class RaffleVoids extends OwnedWork {
       throw new Error(`A refund of raffle ${gameId} is not done yet (${undone ?? 'not begun'})`);
   }
 
-  /**
-   * Refunds a ticket.
-   * @returns why the refund may not be done; undefined if it is done or can never be done
-   */
+  /** @returns why the refund may not be done; undefined if it is done or can never be done */
   async #refund(raffle: VoidedRaffle, ticket: CommittedTicket): Promise<string | undefined> {
     const { sql, adjuster, spinIds, events, onFailpoint } = this.#options;
     const { gameId, partnerId, actor, reason } = raffle;

@@ -225,7 +225,6 @@ export class Raffles {
   }
 }
 
-/** Returns the raffles of a partner that are voided. */
 export async function voidedRaffles(sql: Sql | Transaction, partnerId: number): Promise<ReadonlySet<number>> {
   const rows = await sql<{ game_id: number }[]>`
     SELECT game_id FROM raffles JOIN games USING (game_id)

@@ -69,10 +69,7 @@ export interface FoundPosition {
   readonly fault: string | undefined;
 }
 
-/**
- * Reads the position file.
- * @param setting POSITION_FILE of the command; by default the path that Postgres has on record
- */
+/** @param setting POSITION_FILE of the command; by default the path that Postgres has on record */
 export async function findPosition(sql: Sql, setting: string | undefined): Promise<FoundPosition> {
   const recorded = (await recordedCopies(sql)).find((copy) => copy.setting === 'POSITION_FILE');
   const path = setting ?? recorded?.path;

@@ -68,7 +68,6 @@ export interface PrepareParts extends RebuildOptions {
 }
 
 /**
- * Prepares a cell.
  * @returns the current lease; a rebuild begins a new epoch
  * @throws ForeignError if an operator must decide, and the cell can't be dealt from; OutrunError or
  * FencedError if the cell has another owner; ClocksDifferError if clocks differ, and nothing was done; any

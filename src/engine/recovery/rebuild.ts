@@ -72,10 +72,7 @@ export interface RebuildParts extends RebuildOptions {
   readonly store: CellStore;
 }
 
-/**
- * Rebuilds a cell.
- * @throws OutrunError or FencedError if the cell has another owner; any other error if a store failed
- */
+/** @throws OutrunError or FencedError if the cell has another owner; any other error if a store failed */
 export async function rebuild(
   parts: RebuildParts,
   lease: CellLease,
@@ -138,7 +135,6 @@ export async function fillPartners({ sql, store }: RebuildParts, owner: CellOwne
   await filler.finish();
 }
 
-/** Number of players and request ids that the rebuild has written so far. */
 interface Filled {
   players: number;
   requests: number;

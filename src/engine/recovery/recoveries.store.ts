@@ -353,10 +353,7 @@ const PLAYER_STATE_COLUMNS = [
 ] as const;
 const PLAYER_STATE = fieldsOf(PLAYER_STATE_COLUMNS);
 
-/**
- * Reads the players of the checkpoint.
- * @param only players with an entry after `afterId`, and further players of one partner by their ids
- */
+/** @param only players with an entry after `afterId`, and further players of one partner by their ids */
 export async function readCheckpoint(
   sql: Sql,
   scope: PartnerScope,

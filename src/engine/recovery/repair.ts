@@ -45,7 +45,6 @@ interface Replay {
 }
 
 /**
- * Repairs a cell.
  * @param lease lease whose cursor is past all entries of the replica
  * @throws OutrunError or FencedError if the cell has another owner; any other error if a store failed
  */

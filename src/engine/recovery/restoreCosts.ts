@@ -71,7 +71,6 @@ export const restoreCosts = async (
   plan: await restorePlan(sql),
 });
 
-/** What `recover --restored` costs. */
 const restoredCostText = ({ waiting, plan }: RestoreCosts): string =>
   `discards ${waitingText(waiting)} that wait in Redis, voids ${plan.outcomes} undealt outcomes and ` +
   `${plan.rounds} open rounds, and suspends ${plan.raffleCount} raffles`;

@@ -27,7 +27,6 @@ export interface CatalogAnnouncement {
   readonly reader: string;
   /** Id of the catalog's database. It is needed because all databases of a server share its channels. */
   readonly datasetId: string;
-  /** Number of the newest change of the catalog that the process has read. */
   readonly newest: bigint;
   /**
    * Watermark of restricting changes: the process has read every change of the catalog up to this number that

@@ -37,7 +37,6 @@ import { readSegments, type Segments } from './segmentRecords.js';
 export type Field = readonly [field: Buffer, value: Buffer];
 
 export interface CellRecord {
-  /** The cell's epoch; undefined if the cell has none. */
   readonly epoch: string | undefined;
   readonly newestEntryId: bigint | undefined;
   /** Totals of all ledger entries of the cell up to the newest one. */

@@ -93,7 +93,6 @@ export class CellFiller {
   }
 
   /**
-   * Adds a bound requestId.
    * @param key hash of the requestId
    * @param bound record in the format of `writeBound`
    */

@@ -28,7 +28,6 @@ export interface CellOwner {
 export const fenceText = ({ fence, step }: CellOwner): string =>
   step === undefined ? String(fence) : `${fence} ${step.partnerId} ${step.number}`;
 
-/** Epoch, newest entry and watermarks of a cell. */
 export interface CellHead {
   /** `<dataset>:<number>:<server run>`; undefined if the cell can't be dealt from. */
   readonly token: string | undefined;
@@ -43,7 +42,6 @@ export interface CellHead {
   readonly segments: Segments | undefined;
 }
 
-/** Values that are written when a cell is opened. */
 export interface NewCellHead {
   /** Watermark of committed entries, for a cell that was used before. */
   readonly booked?: Booked;

@@ -33,7 +33,6 @@ export const newestEntryId = (last: Buffer, cell: number): bigint =>
 
 export const NO_TOTALS: Totals = { entries: 0, bytes: 0 };
 
-/** Reads the TOTALS in the field `last`. */
 export const totalsOfLast = (last: Buffer): Totals => TOTALS.read(last, MOMENT.bytes);
 
 /** Reads the totals that preceded an outbox entry from the fields of that entry. */
@@ -157,7 +156,6 @@ export interface OutboxRecord extends LedgerEntry {
   voidedTo?: number;
 }
 
-/** Offsets of the fields in an outbox record. */
 export const OUTBOX = { ...ENTRY.at, player: ENTRY.bytes };
 
 /** Returns the time of the entry whose record begins at `at`, in ms since the Unix epoch. */
@@ -236,7 +234,6 @@ export const writeBound = (
   fingerprint: Buffer,
 ): Buffer => BOUND.make({ core: { id, outcomeCode, balanceMicros }, fingerprint });
 
-/** Returns the entry that a request id is bound to. */
 export const boundEntryId = (bound: Buffer): bigint => BOUND.read(bound).core.id;
 
 /**

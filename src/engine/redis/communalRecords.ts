@@ -131,7 +131,6 @@ export function placeWaitingShares(shares: readonly Buffer[]): {
 /** A recent player of a game, named by the field of its record, with the time of its last spin. */
 export interface RecentPlayer {
   readonly name: string;
-  /** Time of the player's last spin, in ms since the Unix epoch. */
   readonly spunMs: number;
 }
 
@@ -187,10 +186,7 @@ export interface NotifiedNote {
 
 export type CommunalNote = StateNote | CommunalEventNote | NotifiedNote;
 
-/**
- * Decodes the payload of a communal progressive's note.
- * @throws RangeError if its type is unknown
- */
+/** @throws RangeError if its type is unknown */
 export function readNote(payload: Buffer): CommunalNote {
   switch (nameOf(NOTE_TYPE, payload[0]!)) {
     case 'state': {

@@ -25,16 +25,12 @@ export interface CellMap {
   /** True if the cells are pinned to hash slots. Slots can move between nodes. */
   readonly isCluster: boolean;
   of(cell: number): RedisNode;
-  /**
-   * Calls the listener whenever cells have moved to other nodes.
-   * @returns a function that removes the listener
-   */
+  /** @returns a function that removes the listener */
   onChanged(listener: () => void): () => void;
   close(): void;
 }
 
 /**
- * Creates a fixed map from cells to nodes.
  * @param placement returns the index of the node that holds a cell; by default the first node holds all cells
  */
 export const fixedMap = (
@@ -229,10 +225,7 @@ export class RedisNodes {
     });
   }
 
-  /**
-   * Calls the listener whenever cells have moved to other nodes.
-   * @returns a function that removes the listener
-   */
+  /** @returns a function that removes the listener */
   onChanged(listener: () => void): () => void {
     return this.#map.onChanged(listener);
   }
@@ -309,7 +302,6 @@ export class RedisNodes {
     return { subscribe: subscribeAll, end };
   }
 
-  /** Returns the channels of those cells that the node holds. */
   #shardChannels(node: RedisNode, cells: Iterable<number>, channelOf: typeof dealtChannel): string[] {
     return [...cells].filter((cell) => this.of(cell) === node).map((cell) => channelOf(this.nameOf(cell)));
   }
@@ -328,7 +320,6 @@ export class RedisNodes {
 
   /**
    * Keeps a published note of the public log on each node.
-   * @param log name of the log
    * @throws the error of a node that does not accept the note
    */
   async keepLogNote(log: string, size: number, note: string): Promise<void> {

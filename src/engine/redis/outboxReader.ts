@@ -44,7 +44,6 @@ export interface OutboxPosition {
   readonly token?: string | undefined;
 }
 
-/** Outbox entries that were read from one cell. */
 export interface CellRead {
   readonly cell: number;
   readonly batches: readonly OutboxBatch[];

@@ -68,7 +68,6 @@ export const unlistWaitingShares = (store: CellStore, owner: CellOwner, player: 
 /**
  * Removes all data of a partner from a cell, except its request ids, which are released later together with
  * those of other partners.
- * @param gameIds the partner's games
  * @throws OutrunError, RefusedError or NotSentError; part of the data may already have been removed
  */
 export async function removePartner(

@@ -83,7 +83,6 @@ export class RedisClient extends Redis {
   readonly url: string;
   readonly #readServerId: ReadServerId;
   #demotion: string | undefined;
-  /** Error of the last failed connection. */
   #fault: Error | undefined;
 
   /** @throws Error with a one-line message if the address is not usable */

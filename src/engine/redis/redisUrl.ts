@@ -15,7 +15,6 @@ type Address = Pick<RedisOptions, 'host' | 'port' | 'username' | 'password' | 'd
 const FILES = { cacert: 'ca', cert: 'cert', key: 'key' } as const;
 
 /**
- * Parses the URL of one server.
  * @param url for example `rediss://user:password@host:port/database?cacert=/path/ca.crt`
  * @throws Error with a one-line message, without secrets, if the URL is not usable
  */

@@ -74,10 +74,7 @@ export class ReplicaWatch {
     this.#onError = onError;
   }
 
-  /**
-   * Sets the watched replicas.
-   * @param addresses `host:port` of all current replicas
-   */
+  /** @param addresses `host:port` of all current replicas */
   follow(addresses: readonly string[]): void {
     this.#count = addresses.length;
     for (const [address, replica] of this.#replicas) {

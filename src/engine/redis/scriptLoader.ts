@@ -34,7 +34,6 @@ const LAYOUTS = 'include/layouts/';
 const CONSTANT = /^local ([A-Z][A-Z0-9_]*) = ([\d.e]+|'[^']*')$/;
 
 /**
- * Loads and composes a script.
  * @param luaDir folder of the scripts, which contains the folder `include`
  * @param flags flags for the first line of the script, in the syntax of Redis
  * @throws IncludeError if an included file is missing or includes itself
@@ -77,7 +76,6 @@ export function loadScript(luaDir: string, name: string, flags?: string): Script
   return { ...scriptOf(source), locate: (line) => origins[line - 1] ?? `${name}.lua` };
 }
 
-/** Makes a script of its source. */
 export const scriptOf = (source: string): Script => ({
   source,
   sha: createHash('sha1').update(source).digest('hex'),

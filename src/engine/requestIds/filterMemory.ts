@@ -31,7 +31,6 @@ function memoryBytes(): number {
   return limit > 0 ? Math.min(limit, totalmem()) : totalmem();
 }
 
-/** Returns the default memory limit for request-id filters, in MB. */
 export const filterMegabytesByDefault = (bytes = memoryBytes()): number =>
   Math.max(1, Math.floor(bytes / DEFAULT_SHARE / MEGABYTE));
 

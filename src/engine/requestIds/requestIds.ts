@@ -30,7 +30,6 @@ import type { RequestRun, RunsWatermark } from './requestRuns.store.js';
 import type { FoundRequest } from './secondPass.js';
 
 export interface RequestIdsOptions {
-  /** Store from which the filters of request ids are loaded. */
   readonly runs: Pick<EngineStore, 'requestRunReads'>;
   /** Store for the look-ups that requests of partners need, with its own connections. */
   readonly store: Pick<EngineStore, 'requestRunReads' | 'ledgerEntries'>;
@@ -41,7 +40,6 @@ export interface RequestIdsOptions {
   readonly filterBytesMax: number;
   /** Returns the newest version of the request-id runs that the catalog has read. */
   readonly newestVersion: () => string;
-  /** Poll interval for new runs of request ids, in ms. */
   readonly everyMs: number;
   readonly onError: (error: unknown) => void;
 }

@@ -7,7 +7,6 @@
  */
 import type { EntryKind } from '../../domain/ledgerEntry.js';
 
-/** Result of looking up a requestId in the ledger. */
 export interface FoundRequest<Entry> {
   /** Entry that the requestId is bound to; undefined if there is none. */
   readonly entry: Entry | undefined;

@@ -146,7 +146,6 @@ export class SegmentRelease extends PeriodicService {
     if (failures.length > 0) throw failures.find((error) => !isOutrun(error)) ?? failures[0];
   }
 
-  /** Reads the watermarks of the runs, by cell. */
   async #marks(): Promise<ReadonlyMap<number, RunsWatermark>> {
     return new Map((await runsWatermarks(this.#sql)).map((each) => [each.cell, each]));
   }
@@ -285,7 +284,6 @@ export class SegmentRelease extends PeriodicService {
   }
 }
 
-/** Returns the time span in which the ids of a run were bound. */
 const spanOf = ({ fromId, toId }: RequestRun): Span => ({
   fromMs: entryTimeMs(fromId),
   beforeMs: entryTimeMs(toId) + 1,

@@ -67,10 +67,7 @@ export class ProcessRegistry extends PeriodicService {
     });
   }
 
-  /**
-   * Registers the process.
-   * @throws FormatError if this build can't read the written format
-   */
+  /** @throws FormatError if this build can't read the written format */
   override async start(): Promise<void> {
     this.#format = await this.#register();
     if (this.#options.isAlone && this.#format < FORMATS.newest) {

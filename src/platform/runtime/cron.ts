@@ -3,10 +3,7 @@ import { Cron } from 'croner';
 
 const schedule = (cron: string): Cron => new Cron(cron, { timezone: 'UTC', mode: '5-part', paused: true });
 
-/**
- * Checks a cron expression.
- * @throws Error that says what is wrong, also if the expression is never due
- */
+/** @throws Error that says what is wrong, also if the expression is never due */
 export function checkCron(cron: string): void {
   if (schedule(cron).nextRun() === null) throw new Error('is never due');
 }

@@ -17,7 +17,6 @@ export class DutyCycle {
   #beganMs = performance.now();
 
   /**
-   * Creates a duty cycle.
    * @param share maximum fraction of the time that the work may use, above 0 and up to 1; 1 means no pauses
    */
   constructor(share: number) {

@@ -4,10 +4,7 @@ export class Emitter<Events> {
   readonly #handlers = new Map<keyof Events, ((data: never) => void)[]>();
   readonly #onHandlerError: (error: unknown, event: keyof Events) => void;
 
-  /**
-   * Creates an emitter.
-   * @param onHandlerError called when a handler throws; the other handlers are still called
-   */
+  /** @param onHandlerError called when a handler throws; the other handlers are still called */
   constructor(onHandlerError: (error: unknown, event: keyof Events) => void) {
     this.#onHandlerError = onHandlerError;
   }

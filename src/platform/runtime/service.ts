@@ -15,7 +15,6 @@ export const HEALTHY: Health = { isHealthy: true };
 export const unhealthy = (problem: string): Health => ({ isHealthy: false, problem });
 
 export interface Service {
-  /** Name of the service in the log. */
   readonly name: string;
   /** Time after which a stop of the service is abandoned, in ms. The default is {@link STOP_TIMEOUT_MS}. */
   readonly stopTimeoutMs?: number;

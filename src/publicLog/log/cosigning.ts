@@ -145,10 +145,7 @@ export class Cosigning extends PeriodicService {
     await Promise.race([Promise.all(asked), isEnough]);
   }
 
-  /**
-   * Asks one witness to cosign a checkpoint.
-   * @returns whether the checkpoint is now published
-   */
+  /** @returns whether the checkpoint is now published */
   async #ask(witness: Witness, newest: SignedCheckpoint, known: number): Promise<boolean> {
     const { logId, size } = newest;
     const { text } = parseNote(newest.note);

@@ -54,10 +54,7 @@ async function logCopyIn(folder: string | undefined): Promise<CopyState> {
   }
 }
 
-/**
- * Parses a checkpoint.
- * @returns undefined if the text is not a checkpoint
- */
+/** @returns undefined if the text is not a checkpoint */
 export function checkpointOf(note: string): Checkpoint | undefined {
   try {
     return parseCheckpoint(parseNote(note).text);

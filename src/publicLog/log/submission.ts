@@ -31,10 +31,7 @@ const SUBMISSIONS_MAX = 2;
 const ANSWER_MAX = 65_536;
 const REFUSED = [403, 404, 422];
 
-/**
- * Sends a request and returns the response as text.
- * @throws Error if there is no complete response within two seconds
- */
+/** @throws Error if there is no complete response within two seconds */
 export async function ask(
   url: string,
   body?: string,

@@ -72,10 +72,7 @@ export class LogReader {
     this.#get = /^https?:\/\//.test(prefix) ? overHttp(prefix) : (path) => readIfThere(join(prefix, path));
   }
 
-  /**
-   * Returns the newest checkpoint.
-   * @throws LogError if it is not a checkpoint of a known log
-   */
+  /** @throws LogError if it is not a checkpoint of a known log */
   async checkpoint(logs: readonly Verifier[]): Promise<SeenCheckpoint> {
     const bytes = await this.#get('checkpoint', NOTE_MAX);
     if (bytes === undefined) throw new LogError('checkpoint: the log has not published one yet');

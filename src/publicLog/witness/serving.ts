@@ -18,10 +18,7 @@ interface Answer {
   readonly type?: string;
 }
 
-/**
- * Reads a request body.
- * @returns undefined if it is too long
- */
+/** @returns undefined if it is too long */
 async function bodyOf(request: IncomingMessage): Promise<string | undefined> {
   const parts: Buffer[] = [];
   let length = 0;
@@ -96,7 +93,6 @@ async function answerTo(options: ServingOptions, request: IncomingMessage): Prom
 }
 
 /**
- * Starts the witness server.
  * @param options `port` 0 selects a free port
  * @throws Error if it can't listen on the port
  */

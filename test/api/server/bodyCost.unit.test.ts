@@ -48,10 +48,7 @@ function bodiesOf(route: Route, smaller = 1): Buffer[] {
   ];
 }
 
-/**
- * Reads a body as its route does.
- * @returns the number of faults
- */
+/** @returns the number of faults */
 async function read(route: Route, body: Buffer): Promise<number> {
   try {
     const text = bodyText(body);

@@ -192,7 +192,8 @@ export interface RunOptions {
   readonly atOnce: number;
   /**
    * Number of commands, counted over all sequences, between two events that affect all sequences. A release
-   * of request ids, a restart and a Redis that refuses writes take turns. If undefined, there are no such events.
+   * of request ids, a restart and a Redis that refuses writes take turns. If undefined, there are no such
+   * events.
    */
   readonly eventEvery?: number;
   readonly shrinkMs: number;
