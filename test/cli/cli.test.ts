@@ -9,12 +9,11 @@ import { join } from 'node:path';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { verifyPool } from '../../src/cli/verifyPool.js';
-import { freshStores } from '../setup/freshStores.js';
-import { OPERATOR_KEY, type TestPartner } from '../support/client.js';
+import { world } from '../setup/world.js';
+import { OPERATOR_KEY } from '../support/client.js';
 import { cliOf, ROOT } from '../support/root.js';
-import { constants, startService } from '../support/service.js';
+import { constants } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
-import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
 type Json = Record<string, unknown>;
@@ -25,9 +24,7 @@ interface Ended {
   readonly error: string;
 }
 
-let stores: TestStores;
-let service: Awaited<ReturnType<typeof startService>>;
-let partner: TestPartner;
+const { stores, service, partner } = world(constants({ authFailureLimit: 1_000_000 }));
 let gameId: number;
 let folder: string;
 let sql: postgres.Sql;
@@ -79,17 +76,12 @@ function file(name: string, content: string | Uint8Array): string {
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'spindle-cli-'));
-  stores = await freshStores();
   sql = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
-  service = await startService(stores, constants({ authFailureLimit: 1_000_000 }));
-  partner = await service.newPartner();
   gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
 });
 
 afterAll(async () => {
-  await service?.stop();
   await sql?.end();
-  await stores?.drop();
   rmSync(folder, { recursive: true, force: true });
 });
 

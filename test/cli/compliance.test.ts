@@ -6,27 +6,22 @@ import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import postgres from 'postgres';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { freshStores } from '../setup/freshStores.js';
+import { beforeAll, expect, test } from 'vitest';
+import { world } from '../setup/world.js';
 import { openToOthers } from '../support/openToOthers.js';
 import { cliOf, ROOT } from '../support/root.js';
-import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
-import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
 type Json = Record<string, unknown>;
 
-let stores: TestStores;
-let service: Awaited<ReturnType<typeof startService>>;
+const { stores, service } = world();
 let gameId: number;
 let keys: string[];
 const folder = mkdtempSync(join(tmpdir(), 'spindle-compliance-'));
 const day = new Date().toISOString().slice(0, 10);
 
 beforeAll(async () => {
-  stores = await freshStores();
-  service = await startService(stores);
   const partner = await service.newPartner();
   gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
   for (let i = 0; i < 5; i++)
@@ -39,10 +34,6 @@ beforeAll(async () => {
   const reported = () => service.operator<{ noActivity: boolean }>('GET', '/reports/games?interval=DTD');
   await until(async () => !(await reported()).body.noActivity, 'the spins are booked');
   await service.operator('POST', `/partners/${partner.partnerId}/settlements/${day}`);
-});
-afterAll(async () => {
-  await service?.stop();
-  await stores?.drop();
 });
 
 async function report(...args: string[]): Promise<{ status: number; out: string; error: string }> {

@@ -2,25 +2,13 @@
  * Tests the commands that ask before they do harm: what they show, that they change nothing without an
  * answer, and that `--yes` answers in advance. The built program runs against a service.
  */
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { freshStores } from '../setup/freshStores.js';
+import { expect, test } from 'vitest';
+import { world } from '../setup/world.js';
 import { command } from '../support/command.js';
-import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
-import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
-let stores: TestStores;
-let service: Awaited<ReturnType<typeof startService>>;
-
-beforeAll(async () => {
-  stores = await freshStores();
-  service = await startService(stores);
-});
-afterAll(async () => {
-  await service?.stop();
-  await stores?.drop();
-});
+const { service } = world();
 
 /** Runs the command without a terminal. */
 const cli = (...args: string[]) => command(service, ...args);

@@ -5,29 +5,20 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import postgres from 'postgres';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { freshStores } from '../setup/freshStores.js';
+import { beforeAll, expect, test } from 'vitest';
+import { world } from '../setup/world.js';
 import { OPERATOR_KEY } from '../support/client.js';
 import { cliOf, ROOT } from '../support/root.js';
-import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
-import type { TestStores } from '../support/stores.js';
 
-let stores: TestStores;
-let service: Awaited<ReturnType<typeof startService>>;
+const { stores, service } = world();
 let partnerId: number;
 let key: string;
 let gameId: number;
 
 beforeAll(async () => {
-  stores = await freshStores();
-  service = await startService(stores);
   ({ partnerId, key } = await service.newPartner({ slug: 'acme', openingBalanceUsd: 100 }));
   gameId = await service.newGame(key, parSheet('classic-3-reel'));
-});
-afterAll(async () => {
-  await service?.stop();
-  await stores?.drop();
 });
 
 /** @throws Error if the command does not exit with 0 */

@@ -9,34 +9,26 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { freshStores } from '../setup/freshStores.js';
-import { OPERATOR_KEY, type TestPartner } from '../support/client.js';
+import { world } from '../setup/world.js';
+import { OPERATOR_KEY } from '../support/client.js';
 import { register } from '../support/receiver.js';
 import { cliOf, ROOT } from '../support/root.js';
-import { constants, startService } from '../support/service.js';
+import { constants } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
-import type { TestStores } from '../support/stores.js';
 import { pause, until } from '../support/wait.js';
 
 /** Equals EXIT_WITHIN_MS of the command. */
 const HELD_UP_MS = 1000;
 
-let stores: TestStores;
-let service: Awaited<ReturnType<typeof startService>>;
-let partner: TestPartner;
+const { service, partner } = world(constants({ webhookRetryDelaysMs: [20] }));
 let folder: string;
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'spindle-cli-'));
-  stores = await freshStores();
-  service = await startService(stores, constants({ webhookRetryDelaysMs: [20] }));
-  partner = await service.newPartner();
   writeFileSync(join(folder, 'key'), `${partner.key}\n`);
   writeFileSync(join(folder, 'wrong'), 'operator');
 });
 afterAll(async () => {
-  await service?.stop();
-  await stores?.drop();
   rmSync(folder, { recursive: true, force: true });
 });
 

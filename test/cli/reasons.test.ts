@@ -8,31 +8,24 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { freshStores } from '../setup/freshStores.js';
+import { world } from '../setup/world.js';
 import { OPERATOR_KEY } from '../support/client.js';
 import { cliOf, ROOT } from '../support/root.js';
 import { dealUntil, newTable } from '../support/rounds.js';
-import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
-import type { TestStores } from '../support/stores.js';
 
 interface Entry {
   readonly action: string;
   readonly after: { readonly reason?: string } | null;
 }
 
-let stores: TestStores;
-let service: Awaited<ReturnType<typeof startService>>;
+const { service } = world({ CELLS: '2' });
 let folder: string;
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'spindle-reasons-'));
-  stores = await freshStores();
-  service = await startService(stores, { CELLS: '2' });
 });
 afterAll(async () => {
-  await service?.stop();
-  await stores?.drop();
   rmSync(folder, { recursive: true, force: true });
 });
 

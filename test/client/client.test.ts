@@ -9,7 +9,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { type Round, type SpinAttempt, Spindle, verifyWebhook } from '../../clients/typescript/src/index.js';
 import { freePort } from '../../src/app/embedded/index.js';
-import { freshStores } from '../setup/freshStores.js';
+import { world } from '../setup/world.js';
 import type { TestPartner } from '../support/client.js';
 import { type Cable, proxy } from '../support/proxy.js';
 import { startReceiver } from '../support/receiver.js';
@@ -17,13 +17,12 @@ import { ROOT } from '../support/root.js';
 import { newTable, WAGER_USD } from '../support/rounds.js';
 import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
-import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
 /** Deadline in ms that suffices for a spin on a busy machine, but is shorter than the client's timeout. */
 const SPIN_DEADLINE_MS = '1000';
 
-let stores: TestStores;
+const { stores } = world();
 let service: Awaited<ReturnType<typeof startService>>;
 let partner: TestPartner;
 let gameId: number;
@@ -34,7 +33,6 @@ let wire: Cable;
 let client: Spindle;
 
 beforeAll(async () => {
-  stores = await freshStores();
   redis = await proxy(stores.redisUrl);
   service = await startService({ ...stores, redisUrl: redis.url }, { CELLS: '1', SPIN_DEADLINE_MS });
   partner = await service.newPartner();
@@ -45,7 +43,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await service.stop();
   await Promise.all([redis.close(), wire.close()]);
-  await stores.drop();
 });
 
 /**

@@ -8,13 +8,11 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Spindle } from '../../clients/typescript/src/index.js';
-import { freshStores } from '../setup/freshStores.js';
+import { world } from '../setup/world.js';
 import type { TestPartner } from '../support/client.js';
 import { type Cable, proxy } from '../support/proxy.js';
 import { ROOT } from '../support/root.js';
-import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
-import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
 const run = promisify(execFile);
@@ -22,22 +20,17 @@ const run = promisify(execFile);
 const BYTES = 1600;
 const LANES = 8;
 
-let stores: TestStores;
-let service: Awaited<ReturnType<typeof startService>>;
+const { service } = world({ CELLS: '1' });
 let partner: TestPartner;
 let gameId: number;
 const cables: Cable[] = [];
 
 beforeAll(async () => {
-  stores = await freshStores();
-  service = await startService(stores, { CELLS: '1' });
   partner = await service.newPartner({ spinRateLimit: 1_000_000, apiRateLimit: 1_000_000 });
   gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
 });
 afterAll(async () => {
   await Promise.all(cables.map((cable) => cable.close()));
-  await service?.stop();
-  await stores?.drop();
 });
 
 /** A proxy to the service that cuts the first answer to each requestId `…-<n>` after n bytes. */

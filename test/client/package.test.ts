@@ -12,12 +12,10 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { API_VERSION } from '../../src/api/contract/apis.js';
-import { freshStores } from '../setup/freshStores.js';
+import { world } from '../setup/world.js';
 import { docCode } from '../support/docBlocks.js';
 import { ROOT } from '../support/root.js';
-import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
-import type { TestStores } from '../support/stores.js';
 
 const run = promisify(execFile);
 const PACKAGE = `spindle-client-${API_VERSION}.tgz`;
@@ -25,13 +23,10 @@ const TSC = join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
 /** Makes `require` refuse ES modules, as it does in Node.js before 20.19. */
 const WITHOUT_REQUIRE_OF_MODULES = '--no-experimental-require-module';
 
-let stores: TestStores;
-let service: Awaited<ReturnType<typeof startService>>;
+const { service } = world({ CELLS: '1' });
 let folder: string;
 
 beforeAll(async () => {
-  stores = await freshStores();
-  service = await startService(stores, { CELLS: '1' });
   folder = await mkdtemp(join(tmpdir(), 'spindle-package-'));
   const answer = await fetch(`${service.base}/docs/client/${PACKAGE}`);
   await writeFile(join(folder, PACKAGE), Buffer.from(await answer.arrayBuffer()));
@@ -41,8 +36,6 @@ beforeAll(async () => {
   await run('npm', args, { cwd: folder, env });
 });
 afterAll(async () => {
-  await service.stop();
-  await stores.drop();
   await rm(folder, { recursive: true });
 });
 

@@ -2,14 +2,13 @@ import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { spellings } from '../../src/platform/secretsInLogs.js';
-import { freshStores } from '../setup/freshStores.js';
+import { world } from '../setup/world.js';
 import type { Answer, TestPartner } from '../support/client.js';
 import { load, portOf, spinRequest } from '../support/load.js';
 import { type Cable, proxy } from '../support/proxy.js';
 import type { ServerProcess } from '../support/serverProcess.js';
 import { constants, environment, spawnService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
-import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
 const OPERATOR_KEY = 'an/operator+key "of" 40 characters or so';
@@ -33,7 +32,7 @@ interface Line {
   err?: { type: string; message: string; stack: string };
 }
 
-let stores: TestStores;
+const { stores } = world();
 let redisCable: Cable;
 let postgresCable: Cable;
 let service: ServerProcess;
@@ -63,7 +62,6 @@ async function lineOf(answer: Answer, msg: string): Promise<Line> {
 }
 
 beforeAll(async () => {
-  stores = await freshStores();
   redisCable = await proxy(stores.redisUrl);
   postgresCable = await proxy(stores.databaseUrl);
   service = await spawnService({
@@ -101,7 +99,6 @@ afterAll(async () => {
   await service?.end();
   await redisCable?.close();
   await postgresCable?.close();
-  await stores?.drop();
 });
 
 test('warns about a setting that only an earlier version had', () => {

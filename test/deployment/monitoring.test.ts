@@ -17,7 +17,7 @@ import { PROBLEM_NAMES, type ProblemName } from '../../src/engine/problems.js';
 import { CASES, expressionsOf, RULES, readMonitoring } from '../monitoring/files.js';
 import { findPrometheus, promtool } from '../monitoring/prometheus.js';
 import { check, type Exposed, ExpressionError, readExposition } from '../monitoring/promql.js';
-import { freshStores } from '../setup/freshStores.js';
+import { world } from '../setup/world.js';
 import type { TestPartner } from '../support/client.js';
 import { RULES as RULES_OF_BONUS, setUp as setUpBonus } from '../support/communal.js';
 import { type Receiver, startReceiver } from '../support/receiver.js';
@@ -25,14 +25,13 @@ import { ROOT } from '../support/root.js';
 import { newTable } from '../support/rounds.js';
 import { constants, startService } from '../support/service.js';
 import { fiveReelWild, parSheet } from '../support/sheets.js';
-import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
 type Service = Awaited<ReturnType<typeof startService>>;
 const { dashboards, rules, cases, runbook } = readMonitoring(ROOT);
 const alerts = rules.filter((rule) => rule.alert !== undefined);
 
-let stores: TestStores;
+const { stores } = world();
 let folder: string | undefined;
 let service: Service;
 let receiver: Receiver;
@@ -78,7 +77,6 @@ async function settings(): Promise<Record<string, string>> {
 }
 
 beforeAll(async () => {
-  stores = await freshStores();
   service = await startService(stores, await settings());
   receiver = await startReceiver();
   partner = await service.newPartner({ largeWinThresholdUsd: 0.01 });
@@ -170,7 +168,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await service?.stop();
   await receiver?.close();
-  await stores?.drop();
   if (folder !== undefined) await rm(folder, { recursive: true, force: true });
 });
 

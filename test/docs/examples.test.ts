@@ -10,14 +10,11 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { API_VERSION } from '../../src/api/contract/apis.js';
-import { freshStores } from '../setup/freshStores.js';
-import type { TestPartner } from '../support/client.js';
+import { world } from '../setup/world.js';
 import { docCode } from '../support/docBlocks.js';
 import { ROOT } from '../support/root.js';
 import { registerTable } from '../support/rounds.js';
-import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
-import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
 const run = promisify(execFile);
@@ -25,20 +22,13 @@ const ORIGIN = 'https://spindle.example.com';
 const read = (...path: string[]): string => readFileSync(join(ROOT, ...path), 'utf8');
 const isThere = (program: string): boolean => spawnSync(program, ['--version']).status === 0;
 
-let stores: TestStores;
-let service: Awaited<ReturnType<typeof startService>>;
-let partner: TestPartner;
+const { service, partner } = world({ CELLS: '1' });
 let folder: string;
 
 beforeAll(async () => {
-  stores = await freshStores();
-  service = await startService(stores, { CELLS: '1' });
-  partner = await service.newPartner();
   folder = await mkdtemp(join(tmpdir(), 'spindle-examples-'));
 });
 afterAll(async () => {
-  await service.stop();
-  await stores.drop();
   await rm(folder, { recursive: true });
 });
 

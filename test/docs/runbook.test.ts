@@ -4,11 +4,10 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import postgres from 'postgres';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { freshStores } from '../setup/freshStores.js';
+import { expect, test } from 'vitest';
+import { world } from '../setup/world.js';
 import { rawRedis } from '../support/redis.js';
 import { cliOf, ROOT } from '../support/root.js';
-import type { TestStores } from '../support/stores.js';
 
 const page = (name: string): string => readFileSync(join(ROOT, 'docs', name), 'utf8');
 /** The commands of a page: the text between backticks, and the lines of shell blocks. */
@@ -17,13 +16,7 @@ const commandsOf = (text: string): string[] => [
   ...[...text.replace(/^```.*?^```/gms, '').matchAll(/`([^`]+)`/g)].map(([, command]) => command!),
 ];
 
-let stores: TestStores;
-
-beforeAll(async () => {
-  stores = await freshStores();
-});
-
-afterAll(() => stores.drop());
+const { stores } = world();
 
 test('each command of the runbook and of the backup page for a store says how to connect', () => {
   const all = ['runbook.md', 'backup.md'].flatMap((name) => commandsOf(page(name)));

@@ -9,22 +9,17 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { freshStores } from '../setup/freshStores.js';
-import type { TestPartner } from '../support/client.js';
+import { world } from '../setup/world.js';
 import { docCode } from '../support/docBlocks.js';
 import { ROOT } from '../support/root.js';
 import { deal, newTable, play, playOut, type RoundAnswer } from '../support/rounds.js';
-import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
-import type { TestStores } from '../support/stores.js';
 
 const PAGE = 'verifier/README.md';
 const FILE = 'spindle-verify.mjs';
 const SPINS = 20;
 
-let stores: TestStores;
-let service: Awaited<ReturnType<typeof startService>>;
-let partner: TestPartner;
+const { service, partner } = world({ CELLS: '1' });
 let folder: string;
 let env: Record<string, string>;
 let gameId: number;
@@ -48,9 +43,6 @@ const blockWith = (page: string, text: string): string =>
     .replaceAll('https://spindle.example.com', service.base);
 
 beforeAll(async () => {
-  stores = await freshStores();
-  service = await startService(stores, { CELLS: '1' });
-  partner = await service.newPartner();
   folder = await mkdtemp(join(tmpdir(), 'spindle-verifier-'));
   const sheet = parSheet('classic-3-reel');
   gameId = await service.newGame(partner.key, sheet);
@@ -75,8 +67,6 @@ beforeAll(async () => {
   copyFileSync(join(ROOT, 'dist', 'verifier', FILE), join(folder, FILE));
 });
 afterAll(async () => {
-  await service?.stop();
-  await stores?.drop();
   await rm(folder, { recursive: true });
 });
 

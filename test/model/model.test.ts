@@ -3,12 +3,11 @@
  * operator. MODEL_RUNS sets the number of scenarios and MODEL_SEED selects them.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { freshStores } from '../setup/freshStores.js';
+import { world } from '../setup/world.js';
 import { OPERATOR_KEY } from '../support/client.js';
 import { type Cable, proxy } from '../support/proxy.js';
 import type { ServerProcess } from '../support/serverProcess.js';
 import { constants, environment, spawnService } from '../support/service.js';
-import type { TestStores } from '../support/stores.js';
 import { type ModelOptions, runModel } from './run.js';
 import { runTables } from './table.js';
 
@@ -21,13 +20,12 @@ const RUNS = Number(process.env.MODEL_RUNS ?? RUNS_DEFAULT);
 const FOR_MS = process.env.MODEL_RUNS === undefined ? 40_000 : Number.POSITIVE_INFINITY;
 const SEED = Number(process.env.MODEL_SEED ?? 1);
 
-let stores: TestStores;
+const { stores } = world();
 let cable: Cable;
 /** Two front ends, and a third whose connections to Redis can be cut. */
 let services: [ServerProcess, ServerProcess, ServerProcess];
 
 beforeAll(async () => {
-  stores = await freshStores();
   cable = await proxy(stores.redisUrl);
   const env = (more: NodeJS.ProcessEnv = {}) =>
     environment(stores, {
@@ -49,7 +47,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await Promise.all(services.map((service) => service.end()));
   await cable.close();
-  await stores.drop();
 });
 
 const options = (on: readonly ServerProcess[], runs: number): ModelOptions => ({

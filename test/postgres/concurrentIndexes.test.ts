@@ -6,20 +6,17 @@ import { Client } from 'pg';
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { makeIndexes } from '../../src/postgres/concurrentIndexes.js';
-import { freshStores } from '../setup/freshStores.js';
-import type { TestStores } from '../support/stores.js';
+import { world } from '../setup/world.js';
 import { until } from '../support/wait.js';
 
-let stores: TestStores;
+const { stores } = world();
 let sql: postgres.Sql;
 
 beforeAll(async () => {
-  stores = await freshStores();
   sql = postgres(stores.databaseUrl, { max: 3, onnotice: () => {} });
 });
 afterAll(async () => {
   await sql?.end();
-  await stores?.drop();
 });
 
 const valid = async (): Promise<string[]> => {

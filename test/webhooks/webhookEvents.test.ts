@@ -7,11 +7,9 @@ import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { reserveFell, reserveIsBack } from '../../src/engine/blocks/reserve.store.js';
 import { cellLeases } from '../../src/engine/cells/cells.store.js';
-import { connectPostgres } from '../../src/postgres/connect.js';
-import type { Sql } from '../../src/postgres/connection.js';
 import { recordEvents } from '../../src/postgres/partnerEvents.js';
 import { noticeExpiringKeys } from '../../src/webhooks/notices.store.js';
-import { freshStores } from '../setup/freshStores.js';
+import { world } from '../setup/world.js';
 import type { Client, TestPartner } from '../support/client.js';
 import {
   type Received,
@@ -23,7 +21,6 @@ import {
 import { startService } from '../support/service.js';
 import { ENTRIES_AHEAD, longAgo } from '../support/settlement.js';
 import { parSheet } from '../support/sheets.js';
-import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
 const DAY_MS = 86_400_000;
@@ -38,24 +35,20 @@ const EVENTS = [
 const ALL_EVENTS = [...EVENTS, 'game.status_changed'];
 const WAGER = 0.25;
 
-let stores: TestStores;
+const { stores, ownSql: sql } = world();
 let client: Client & { stop(): Promise<void> };
-let sql: Sql;
 let books: postgres.Sql;
 
 beforeAll(async () => {
-  stores = await freshStores();
   // The schedule is never due, so the service makes a report only when a test requests it.
   client = await startService(stores, {
     SETTLEMENT_CRON: longAgo(new Date().toISOString().slice(0, 10)),
   });
-  sql = connectPostgres(stores.databaseUrl, { max: 6, name: 'test', onError: () => {} });
   books = postgres(stores.databaseUrl, { max: 2, onnotice: () => {} });
 });
 afterAll(async () => {
-  await Promise.all([sql.end(), books.end()]);
+  await books.end();
   await client.stop();
-  await stores.drop();
 });
 
 /** All deliveries that listeners received. */

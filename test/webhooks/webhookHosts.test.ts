@@ -5,13 +5,10 @@
 import { randomBytes } from 'node:crypto';
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { connectPostgres } from '../../src/postgres/connect.js';
-import type { Sql } from '../../src/postgres/connection.js';
 import { removeEndedDeliveries } from '../../src/webhooks/webhooks.store.js';
-import { freshStores } from '../setup/freshStores.js';
+import { world } from '../setup/world.js';
 import { type Receiver, type Reply, register, startReceiver } from '../support/receiver.js';
 import { constants, startService } from '../support/service.js';
-import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
 const PER_HOST = 8;
@@ -22,23 +19,19 @@ const AT_ONCE = 4;
 /** Host names that all resolve to the receiver. The service treats each as a separate host. */
 const names = ['one.test', 'two.test', 'three.test', 'other.test'];
 
-let stores: TestStores;
+const { stores, ownSql: sql } = world();
 let service: Awaited<ReturnType<typeof startService>>;
-let sql: Sql;
 let books: postgres.Sql;
 
 beforeAll(async () => {
-  stores = await freshStores();
   service = await startService(stores, {
     ...constants({ webhookHostAttemptsMax: PER_HOST, webhookRetryDelaysMs: [3_600_000] }),
   });
-  sql = connectPostgres(stores.databaseUrl, { max: 2, name: 'test', onError: () => {} });
   books = postgres(stores.databaseUrl, { max: 2, onnotice: () => {} });
 });
 afterAll(async () => {
   await service?.stop();
-  await Promise.all([sql?.end(), books?.end()]);
-  await stores?.drop();
+  await books?.end();
 });
 
 async function receiver(reply?: Reply): Promise<Receiver> {

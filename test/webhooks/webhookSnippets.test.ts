@@ -10,38 +10,25 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { connectPostgres } from '../../src/postgres/connect.js';
-import type { Sql } from '../../src/postgres/connection.js';
 import { recordEvents } from '../../src/postgres/partnerEvents.js';
-import { freshStores } from '../setup/freshStores.js';
-import { type Client, OPERATOR_KEY, type TestPartner } from '../support/client.js';
+import { world } from '../setup/world.js';
+import { OPERATOR_KEY } from '../support/client.js';
 import { type Received, type Registered, register, startReceiver } from '../support/receiver.js';
 import { cliOf, ROOT } from '../support/root.js';
-import { constants, startService } from '../support/service.js';
-import type { TestStores } from '../support/stores.js';
+import { constants } from '../support/service.js';
 import { until } from '../support/wait.js';
 
 const run = promisify(execFile);
 const CLI = cliOf(ROOT);
 const EVENTS = ['settlement.report_ready'];
 
-let stores: TestStores;
-let client: Client & { stop(): Promise<void> };
-let sql: Sql;
+const { service: client, ownSql: sql, partner } = world(constants({ webhookRetryDelaysMs: [10] }));
 let folder: string;
-let partner: TestPartner;
 
 beforeAll(async () => {
-  stores = await freshStores();
-  client = await startService(stores, constants({ webhookRetryDelaysMs: [10] }));
-  sql = connectPostgres(stores.databaseUrl, { max: 2, name: 'test', onError: () => {} });
   folder = await mkdtemp(join(tmpdir(), 'spindle-snippets-'));
-  partner = await client.newPartner();
 });
 afterAll(async () => {
-  await sql.end();
-  await client.stop();
-  await stores.drop();
   await rm(folder, { recursive: true });
 });
 

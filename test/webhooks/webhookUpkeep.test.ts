@@ -6,37 +6,25 @@ import postgres from 'postgres';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { jsonInteger, jsonUsd } from '../../src/domain/exactJson.js';
 import { bodySignature, standardSignature } from '../../src/domain/webhook.js';
-import { connectPostgres } from '../../src/postgres/connect.js';
-import type { Sql } from '../../src/postgres/connection.js';
 import { recordEvents } from '../../src/postgres/partnerEvents.js';
 import { recordAttempts } from '../../src/webhooks/deliveries.store.js';
-import { freshStores } from '../setup/freshStores.js';
-import type { Client } from '../support/client.js';
+import { world } from '../setup/world.js';
 import { isSigned, type Received, type Receiver, register, startReceiver } from '../support/receiver.js';
-import { startService } from '../support/service.js';
 import { ENTRIES_AHEAD } from '../support/settlement.js';
-import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-let stores: TestStores;
-let client: Client & { stop(): Promise<void> };
-let sql: Sql;
+const { stores, service: client, ownSql: sql } = world(ENTRIES_AHEAD, { now: () => nowMs });
 let books: postgres.Sql;
 let nowMs = Date.now();
 
 beforeAll(async () => {
-  stores = await freshStores();
-  client = await startService(stores, ENTRIES_AHEAD, { now: () => nowMs });
-  sql = connectPostgres(stores.databaseUrl, { max: 4, name: 'test', onError: () => {} });
   books = postgres(stores.databaseUrl, { max: 4, onnotice: () => {} });
 });
 afterAll(async () => {
-  await Promise.all([sql.end(), books.end()]);
-  await client.stop();
-  await stores.drop();
+  await books.end();
 });
 
 async function receiver(): Promise<Receiver> {

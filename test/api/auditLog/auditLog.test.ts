@@ -1,9 +1,7 @@
 /** Tests the list of the audit log by time and as CSV. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { freshStores } from '../../setup/freshStores.js';
+import { beforeAll, expect, test } from 'vitest';
+import { world } from '../../setup/world.js';
 import { OPERATOR_KEY } from '../../support/client.js';
-import { startService } from '../../support/service.js';
-import type { TestStores } from '../../support/stores.js';
 
 interface Entry {
   readonly auditId: number;
@@ -11,19 +9,12 @@ interface Entry {
   readonly action: string;
 }
 
-let stores: TestStores;
-let service: Awaited<ReturnType<typeof startService>>;
+const { service } = world();
 
 beforeAll(async () => {
-  stores = await freshStores();
-  service = await startService(stores);
   const { partnerId } = await service.newPartner();
   for (let i = 1; i <= 9; i++)
     await service.operator('PATCH', `/partners/${partnerId}`, { spinRateLimit: i, reason: `=${i}` });
-});
-afterAll(async () => {
-  await service?.stop();
-  await stores?.drop();
 });
 
 const read = async (query: string): Promise<{ entries: Entry[]; total: number }> => {

@@ -1,26 +1,10 @@
 /** Tests the operators' list of the blackjack rounds of all partners. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { freshStores } from '../../setup/freshStores.js';
-import type { Client, TestPartner } from '../../support/client.js';
+import { expect, test } from 'vitest';
+import { world } from '../../setup/world.js';
 import { command } from '../../support/command.js';
 import { dealUntil, newTable } from '../../support/rounds.js';
-import { startService } from '../../support/service.js';
-import type { TestStores } from '../../support/stores.js';
 
-let stores: TestStores;
-let service: Client & { stop(): Promise<void> };
-let partner: TestPartner;
-
-beforeAll(async () => {
-  stores = await freshStores();
-  service = await startService(stores);
-  partner = await service.newPartner();
-});
-
-afterAll(async () => {
-  await service.stop();
-  await stores.drop();
-});
+const { service, partner } = world();
 
 test('lists a blackjack round for operators, finds it by its id and shows its cards', async () => {
   const table = await newTable(service, partner.partnerId);

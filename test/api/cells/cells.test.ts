@@ -1,25 +1,11 @@
 /** Tests the list of the cells that operators see. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { freshStores } from '../../setup/freshStores.js';
-import type { Client } from '../../support/client.js';
-import { startService } from '../../support/service.js';
+import { expect, test } from 'vitest';
+import { world } from '../../setup/world.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 
 type Body = Record<string, unknown>;
 
-let stores: TestStores;
-let service: Client & { stop(): Promise<void> };
-
-beforeAll(async () => {
-  stores = await freshStores();
-  service = await startService(stores);
-});
-
-afterAll(async () => {
-  await service.stop();
-  await stores.drop();
-});
+const { stores, service } = world();
 
 test('shows operators each cell with the worker that owns it, and each Redis node with its memory', async () => {
   const partner = await service.newPartner();

@@ -1,23 +1,9 @@
 /** Tests the operators' list of the communal progressives of all games. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { freshStores } from '../../setup/freshStores.js';
-import type { Client } from '../../support/client.js';
-import { startService } from '../../support/service.js';
+import { expect, test } from 'vitest';
+import { world } from '../../setup/world.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 
-let stores: TestStores;
-let service: Client & { stop(): Promise<void> };
-
-beforeAll(async () => {
-  stores = await freshStores();
-  service = await startService(stores);
-});
-
-afterAll(async () => {
-  await service.stop();
-  await stores.drop();
-});
+const { service } = world();
 
 test('lists a game that has a communal progressive, with the state and the budget of the progressive', async () => {
   const partner = await service.newPartner();

@@ -5,15 +5,14 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv2020, type AnySchema } from 'ajv/dist/2020.js';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { API_VERSION, BASES } from '../../../src/api/contract/apis.js';
 import { ERRORS } from '../../../src/domain/errors.js';
-import { freshStores } from '../../setup/freshStores.js';
-import { type Answer, type Client, OPERATOR_KEY, type TestPartner } from '../../support/client.js';
+import { world } from '../../setup/world.js';
+import { type Answer, OPERATOR_KEY } from '../../support/client.js';
 import { ROOT } from '../../support/root.js';
-import { constants, startService } from '../../support/service.js';
+import { constants } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 
 interface Operation {
   operationId: string;
@@ -42,28 +41,18 @@ const SCOPES = Object.keys(BASES) as Scope[];
 
 const byCode = new Map(Object.values(ERRORS).map((entry) => [entry.code as string, entry]));
 
-let stores: TestStores;
-let client: Client & { stop(): Promise<void> };
-let partner: TestPartner;
+const { service: client, partner } = world(constants({ authFailureLimit: 1_000_000 }));
 const documents = {} as Record<Scope, Document>;
 const ajv = new Ajv2020({ strict: false, allErrors: true });
 ajv.addFormat('date-time', { validate: (text: string) => new Date(text).toISOString() === text });
 
 beforeAll(async () => {
-  stores = await freshStores();
-  client = await startService(stores, constants({ authFailureLimit: 1_000_000 }));
-  partner = await client.newPartner();
   for (const scope of SCOPES) {
     const answer = await client.request<Document>('GET', `${BASES[scope]}/openapi.json`);
     expect(answer.status).toBe(200);
     documents[scope] = answer.body;
     ajv.addSchema(answer.body as unknown as AnySchema, scope);
   }
-});
-
-afterAll(async () => {
-  await client.stop();
-  await stores.drop();
 });
 
 interface Located {

@@ -1,35 +1,23 @@
 /** Tests the operators' lists of the games and PAR sheets of all partners. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { freshStores } from '../../setup/freshStores.js';
-import type { Client, TestPartner } from '../../support/client.js';
-import { startService } from '../../support/service.js';
+import { beforeAll, expect, test } from 'vitest';
+import { world } from '../../setup/world.js';
+import type { TestPartner } from '../../support/client.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
 type Body = Record<string, unknown>;
 
-let stores: TestStores;
-let service: Client & { stop(): Promise<void> };
-let partner: TestPartner;
+const { service, partner } = world();
 let other: TestPartner;
 let gameId: number;
 const SPINS = 3;
 
 beforeAll(async () => {
-  stores = await freshStores();
-  service = await startService(stores);
-  partner = await service.newPartner();
   other = await service.newPartner();
   gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
   for (let i = 0; i < SPINS; i++) {
     expect((await service.spin(partner.key, { gameId, playerId: 'alice', wagerUsd: 0.25 })).status).toBe(200);
   }
-});
-
-afterAll(async () => {
-  await service.stop();
-  await stores.drop();
 });
 
 const get = async <T = Body>(path: string): Promise<T> => {

@@ -1,23 +1,10 @@
 /** Tests the partner's list of games, and the return to player that it contains for each kind of game. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { freshStores } from '../../setup/freshStores.js';
-import type { Client } from '../../support/client.js';
+import { expect, test } from 'vitest';
+import { world } from '../../setup/world.js';
 import { newTable } from '../../support/rounds.js';
-import { startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 
-let stores: TestStores;
-let service: Client & { stop(): Promise<void> };
-
-beforeAll(async () => {
-  stores = await freshStores();
-  service = await startService(stores, { CELLS: '1' });
-});
-afterAll(async () => {
-  await service?.stop();
-  await stores?.drop();
-});
+const { service } = world({ CELLS: '1' });
 
 test('lists the return to player of a slot, a raffle and a blackjack table', async () => {
   const { key, partnerId } = await service.newPartner();

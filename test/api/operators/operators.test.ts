@@ -4,11 +4,10 @@ import postgres from 'postgres';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { ENDPOINTS } from '../../../src/api/index.js';
 import { authFailuresKey } from '../../../src/engine/redis/keys.js';
-import { freshStores } from '../../setup/freshStores.js';
+import { world } from '../../setup/world.js';
 import { type Answer, type Client, OPERATOR_KEY } from '../../support/client.js';
 import { constants, startService } from '../../support/service.js';
 import { storeClock } from '../../support/storeClock.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
 const BASE = '/api/operator/v1';
@@ -27,25 +26,20 @@ interface Session {
   expiresAt: string;
 }
 
-let stores: TestStores;
+const patient = constants({ authFailureLimit: 1_000_000 });
+const { stores, service: client } = world(patient);
 let redis: Redis;
-let client: Client & { stop(): Promise<void> };
 /** A second front end on the same stores. */
 let other: Client & { stop(): Promise<void> };
 
 beforeAll(async () => {
-  stores = await freshStores();
   redis = new Redis(stores.redisUrl);
-  const patient = constants({ authFailureLimit: 1_000_000 });
-  client = await startService(stores, patient);
   other = await startService(stores, { ...patient, ROLES: 'http' });
 });
 
 afterAll(async () => {
   await other.stop();
-  await client.stop();
   redis.disconnect();
-  await stores.drop();
 });
 
 // The service delays its responses from the fourth wrong key within a minute, so the counter of wrong keys is

@@ -3,19 +3,15 @@
  * reports, and the filtered audit log.
  */
 import postgres from 'postgres';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { freshStores } from '../../setup/freshStores.js';
-import type { Answer, Client, TestPartner } from '../../support/client.js';
-import { startService } from '../../support/service.js';
+import { beforeAll, expect, onTestFinished, test } from 'vitest';
+import { world } from '../../setup/world.js';
+import type { Answer, TestPartner } from '../../support/client.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
 type Body = Record<string, never> & Record<string, unknown>;
 
-let stores: TestStores;
-let client: Client & { stop(): Promise<void> };
-let partner: TestPartner;
+const { stores, service: client, partner } = world();
 let other: TestPartner;
 let gameId: number;
 const SPINS = 25;
@@ -32,9 +28,6 @@ const refused = async (path: string): Promise<[number, unknown]> => {
 };
 
 beforeAll(async () => {
-  stores = await freshStores();
-  client = await startService(stores);
-  partner = await client.newPartner();
   other = await client.newPartner();
   gameId = await client.newGame(partner.key, parSheet('classic-3-reel'));
   for (let i = 0; i < SPINS; i++) {
@@ -49,11 +42,6 @@ beforeAll(async () => {
     requestId: 'a-1',
   });
   expect(adjusted.status).toBe(200);
-});
-
-afterAll(async () => {
-  await client.stop();
-  await stores.drop();
 });
 
 test("shows today's traffic, the busiest partners and the errors of the process in the overview", async () => {

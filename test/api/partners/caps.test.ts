@@ -1,21 +1,9 @@
 /** Tests the caps on a partner's games, PAR sheets and webhooks, which the operator can change. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { freshStores } from '../../setup/freshStores.js';
-import { startService } from '../../support/service.js';
+import { expect, test } from 'vitest';
+import { world } from '../../setup/world.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 
-let stores: TestStores;
-let service: Awaited<ReturnType<typeof startService>>;
-
-beforeAll(async () => {
-  stores = await freshStores();
-  service = await startService(stores);
-});
-afterAll(async () => {
-  await service?.stop();
-  await stores?.drop();
-});
+const { service } = world();
 
 const refused = { status: 409, body: { errorCode: 'KS-4114' } };
 

@@ -1,32 +1,13 @@
 /** Tests the rotation of a partner's keys with an overlap, and changes of their expiry. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { connectPostgres } from '../../../src/postgres/connect.js';
-import type { Sql } from '../../../src/postgres/connection.js';
+import { expect, test } from 'vitest';
 import { noticeExpiringKeys } from '../../../src/webhooks/notices.store.js';
-import { freshStores } from '../../setup/freshStores.js';
-import type { TestPartner } from '../../support/client.js';
-import { constants, startService } from '../../support/service.js';
-import type { TestStores } from '../../support/stores.js';
+import { world } from '../../setup/world.js';
+import { constants } from '../../support/service.js';
 import { until } from '../../support/wait.js';
 
 type Json = Record<string, unknown>;
 
-let stores: TestStores;
-let sql: Sql;
-let service: Awaited<ReturnType<typeof startService>>;
-let partner: TestPartner;
-
-beforeAll(async () => {
-  stores = await freshStores();
-  sql = connectPostgres(stores.databaseUrl, { max: 1, name: 'test', onError: () => {} });
-  service = await startService(stores, constants({ authFailureLimit: 1_000_000 }));
-  partner = await service.newPartner();
-});
-afterAll(async () => {
-  await service?.stop();
-  await sql?.end();
-  await stores?.drop();
-});
+const { service, ownSql: sql, partner } = world(constants({ authFailureLimit: 1_000_000 }));
 
 const keysPath = (): string => `/partners/${partner.partnerId}/keys`;
 

@@ -3,12 +3,11 @@
  * all changes.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { freshStores } from '../../setup/freshStores.js';
+import { world } from '../../setup/world.js';
 import { type Answer, type Client, OPERATOR_KEY } from '../../support/client.js';
 import { expectWithin } from '../../support/expectWithin.js';
 import { constants, startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
 type Json = Record<string, unknown>;
@@ -22,22 +21,17 @@ interface AuditEntry {
   after: Json | null;
 }
 
-let stores: TestStores;
-let client: Client & { stop(): Promise<void> };
+const patient = constants({ authFailureLimit: 1_000_000 });
+const { stores, service: client } = world(patient);
 /** A second front end on the same stores. */
 let other: Client & { stop(): Promise<void> };
 
 beforeAll(async () => {
-  stores = await freshStores();
-  const patient = constants({ authFailureLimit: 1_000_000 });
-  client = await startService(stores, patient);
   other = await startService(stores, { ...patient, ROLES: 'http' });
 });
 
 afterAll(async () => {
   await other.stop();
-  await client.stop();
-  await stores.drop();
 });
 
 const failed = (status: number, errorCode: string) => ({ status, body: { status: 'error', errorCode } });

@@ -2,15 +2,13 @@
  * Tests players whose names can't appear in a URL path, or only percent-encoded. Such players can play, and
  * partners and operators can read, block and pay them.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { Spindle } from '../../../clients/typescript/src/index.js';
 import { namedPlayer } from '../../../clients/typescript/src/playerNames.js';
 import { operatorClient } from '../../../src/api/client/apiClients.js';
-import { freshStores } from '../../setup/freshStores.js';
-import { OPERATOR_KEY, type TestPartner } from '../../support/client.js';
-import { startService } from '../../support/service.js';
+import { world } from '../../setup/world.js';
+import { OPERATOR_KEY } from '../../support/client.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 
 const NAMES = [
   ...[
@@ -34,22 +32,13 @@ const NAMES = [
   ...[' ', '\u00a0', '\u200b', '\u3000', '+', '%', '?', '#', '?playerId=x', ';', ':', '*', '\\', 'null', '0'],
 ];
 
-let stores: TestStores;
-let service: Awaited<ReturnType<typeof startService>>;
-let partner: TestPartner;
+const { service, partner } = world();
 let spindle: Spindle;
 
 beforeAll(async () => {
-  stores = await freshStores();
-  service = await startService(stores);
-  partner = await service.newPartner();
   const gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
   spindle = new Spindle({ baseUrl: service.base, apiKey: partner.key });
   for (const playerId of NAMES) await spindle.spin({ gameId, playerId, wagerUsd: 0.25 });
-});
-afterAll(async () => {
-  await service.stop();
-  await stores.drop();
 });
 
 /** Sends a request with `fetch`, which normalizes paths as browsers do. */

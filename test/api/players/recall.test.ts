@@ -2,15 +2,13 @@
  * Tests the game recall: it must show the last games of a player, of every kind, exactly as the player saw
  * them.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { freshStores } from '../../setup/freshStores.js';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { world } from '../../setup/world.js';
 import type { TestPartner } from '../../support/client.js';
 import { RULES, setUp } from '../../support/communal.js';
 import { act, deal, newTable, play, type RoundAnswer } from '../../support/rounds.js';
-import { startService } from '../../support/service.js';
 import { microsOf } from '../../support/settlement.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 
 type Json = Record<string, unknown>;
 interface Answered extends Json {
@@ -32,8 +30,7 @@ const BONUS = {
   tiers: [{ tierLevel: 1, tierName: 'Mini', triggerAtSpins: 10, amountUsd: '5.00' }],
 };
 
-let stores: TestStores;
-let service: Awaited<ReturnType<typeof startService>>;
+const { service } = world();
 let partner: TestPartner;
 let slot: number;
 let communal: number;
@@ -41,8 +38,6 @@ let raffle: number;
 let table: number;
 
 beforeAll(async () => {
-  stores = await freshStores();
-  service = await startService(stores);
   partner = await service.newPartner({ openingBalanceUsd: 1000 });
   slot = await service.newGame(partner.key, parSheet('classic-3-reel'));
   communal = await service.newGame(partner.key, parSheet('classic-3-reel'));
@@ -53,11 +48,6 @@ beforeAll(async () => {
     poolSize: 100,
     prizes: [{ prizeName: 'Mug', prizeTier: 1, valueUsd: 5, count: 20 }],
   });
-});
-
-afterAll(async () => {
-  await service.stop();
-  await stores.drop();
 });
 
 const spin = async (gameId: number, playerId: string, wagerUsd = WAGER): Promise<Answered> => {

@@ -1,10 +1,8 @@
 /** Tests a player's statement by time and as CSV. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { freshStores } from '../../setup/freshStores.js';
+import { beforeAll, expect, test } from 'vitest';
+import { world } from '../../setup/world.js';
 import { OPERATOR_KEY } from '../../support/client.js';
-import { startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 
 interface Entry {
   readonly entryId: string;
@@ -22,15 +20,12 @@ interface Statement {
 /** More than two of every 64 entries, which the index of players has. */
 const SPINS = 150;
 
-let stores: TestStores;
-let service: Awaited<ReturnType<typeof startService>>;
+const { service } = world();
 let path: string;
 /** All entries of the player, newest first. */
 let all: readonly Entry[];
 
 beforeAll(async () => {
-  stores = await freshStores();
-  service = await startService(stores);
   const { partnerId, key } = await service.newPartner({ openingBalanceUsd: 1000 });
   const gameId = await service.newGame(key, parSheet('classic-3-reel'));
   for (let i = 0; i < SPINS; i++) {
@@ -42,10 +37,6 @@ beforeAll(async () => {
   all = await read('');
   // The first entry is the opening.
   expect(all).toHaveLength(SPINS + 1);
-});
-afterAll(async () => {
-  await service?.stop();
-  await stores?.drop();
 });
 
 /** Reads all pages of a statement. */

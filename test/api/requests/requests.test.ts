@@ -1,13 +1,9 @@
-/** Tests the look-up of a request by its requestId, while Redis binds the id and after its release. */
-import { Redis } from 'ioredis';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { freshStores } from '../../setup/freshStores.js';
+import { beforeAll, expect, test } from 'vitest';
+import { world } from '../../setup/world.js';
 import type { TestPartner } from '../../support/client.js';
 import { untilReleased } from '../../support/requestSegments.js';
 import { deal, newTable } from '../../support/rounds.js';
-import { startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 
 type Json = Record<string, unknown>;
 interface Found extends Json {
@@ -17,23 +13,13 @@ interface Found extends Json {
   readonly refusedAdjustments: readonly Json[];
 }
 
-let stores: TestStores;
-let redis: Redis;
-let service: Awaited<ReturnType<typeof startService>>;
+const { service, redis } = world({ CELLS: '1', REQUEST_ID_WINDOW_S: '1' });
 let partner: TestPartner;
 let gameId: number;
 
 beforeAll(async () => {
-  stores = await freshStores();
-  redis = new Redis(stores.redisUrl, { protocol: 2 });
-  service = await startService(stores, { CELLS: '1', REQUEST_ID_WINDOW_S: '1' });
   partner = await service.newPartner({ openingBalanceUsd: 100, balanceMode: 'enforce' });
   gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
-});
-afterAll(async () => {
-  await service?.stop();
-  redis?.disconnect();
-  await stores?.drop();
 });
 
 async function find(requestId: string, partnerId = partner.partnerId): Promise<Found> {

@@ -1,20 +1,11 @@
-/**
- * Tests forced outcomes, which testers choose on sandbox accounts. A forced outcome is dealt once, is marked,
- * and changes the balance but no totals.
- */
-import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { audit } from '../../../src/books/audit/audit.js';
 import { FORCED_MAX } from '../../../src/engine/cells/forceOutcome.js';
 import { forcedKey, idempotencyKey, outboxKey, playerAtGame } from '../../../src/engine/redis/keys.js';
-import { connectPostgres } from '../../../src/postgres/connect.js';
-import type { Sql } from '../../../src/postgres/connection.js';
-import { freshStores } from '../../setup/freshStores.js';
+import { world } from '../../setup/world.js';
 import type { Answer, TestPartner } from '../../support/client.js';
-import { type OpenNodes, openNodes, rawRedis } from '../../support/redis.js';
 import { type LoggedService, startLogged } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
 /** Last combination of the PAR sheet classic-3-reel. It pays 38.5 times the wager of 0.25 USD. */
@@ -24,11 +15,8 @@ const CHERRIES = 10;
 const CHERRIES_USD = 1;
 const WAGER_USD = 0.25;
 
-let stores: TestStores;
+const { stores, ownSql: sql, redis, nodes } = world();
 let service: LoggedService;
-let redis: Redis;
-let nodes: OpenNodes;
-let sql: Sql;
 let partner: TestPartner;
 let production: TestPartner;
 let gameId: number;
@@ -36,11 +24,7 @@ let productionGame: number;
 let raffleId: number;
 
 beforeAll(async () => {
-  stores = await freshStores();
   service = await startLogged(stores, { CELLS: '1' });
-  redis = rawRedis(stores.redisUrl);
-  nodes = await openNodes(stores.redisUrl);
-  sql = connectPostgres(stores.databaseUrl, { max: 2, name: 'test', onError: () => {} });
   partner = await service.newPartner({ largeWinThresholdUsd: 1 });
   production = await service.newPartner({ environment: 'production' });
   gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
@@ -54,10 +38,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await service.running.stop();
-  redis.disconnect();
-  nodes.close();
-  await sql.end();
-  await stores.drop();
 });
 
 const choose = (body: unknown, key = partner.key) =>

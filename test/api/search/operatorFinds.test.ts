@@ -3,16 +3,12 @@
  * (docs/contract.md §15.8).
  */
 import postgres from 'postgres';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { freshStores } from '../../setup/freshStores.js';
-import type { Client } from '../../support/client.js';
+import { beforeAll, expect, test } from 'vitest';
+import { world } from '../../setup/world.js';
 import { dealUntil, newTable } from '../../support/rounds.js';
-import { startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 
-let stores: TestStores;
-let service: Client & { stop(): Promise<void> };
+const { stores, service } = world();
 let partner: { partnerId: number; key: string; slug: string };
 let gameId: number;
 let spinId: string;
@@ -27,19 +23,12 @@ interface Found {
 }
 
 beforeAll(async () => {
-  stores = await freshStores();
-  service = await startService(stores);
   const made = await service.newPartner();
   const { body } = await service.operator<{ slug: string }>('GET', `/partners/${made.partnerId}`);
   partner = { ...made, slug: body.slug };
   gameId = await service.api.newGame(partner.key, 'golden-reels', parSheet('classic-3-reel'));
   const spun = await service.spin(partner.key, { gameId, playerId: 'alice', wagerUsd: 0.25 });
   spinId = spun.body.spinId as string;
-});
-
-afterAll(async () => {
-  await service.stop();
-  await stores.drop();
 });
 
 const search = async (q: string): Promise<Found> =>

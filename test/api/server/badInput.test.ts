@@ -1,38 +1,27 @@
-import { Redis } from 'ioredis';
-import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { freshStores } from '../../setup/freshStores.js';
+import { world } from '../../setup/world.js';
 import type { Client, TestPartner } from '../../support/client.js';
 import { corporaMissing, jsonParsingFiles, naughtyStrings } from '../../support/corpora.js';
 import { plainRequest, portOf, Wire } from '../../support/load.js';
 import { startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
-let stores: TestStores;
+const { stores, sql, redis } = world();
 let service: Awaited<ReturnType<typeof startService>>;
 let client: Client;
 let partner: TestPartner;
 let gameId: number;
-let redis: Redis;
-let sql: postgres.Sql<{ bigint: bigint }>;
 
 beforeAll(async () => {
-  stores = await freshStores();
   service = await startService(stores, { CELLS: '1' });
   client = service;
   partner = await client.newPartner();
   gameId = await client.newGame(partner.key, parSheet('classic-3-reel'));
-  redis = new Redis(stores.redisUrl, { protocol: 2 });
-  sql = postgres(stores.databaseUrl, { max: 1, types: { bigint: postgres.BigInt } });
 });
 
 afterAll(async () => {
-  redis.disconnect();
-  await sql.end();
   await service.stop();
-  await stores.drop();
 });
 
 type Body = Record<string, unknown>;

@@ -4,16 +4,14 @@
  */
 import { request } from 'node:http';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { PublicWindow } from '../../../src/api/server/publicWindow.js';
 import { ERRORS } from '../../../src/domain/errors.js';
 import { Finder } from '../../../tools/docs/page/find.js';
 import { isOfOperators, PAGES } from '../../../tools/docs/pages.js';
 import type { SearchIndex } from '../../../tools/docs/searchIndex.js';
-import { freshStores } from '../../setup/freshStores.js';
+import { world } from '../../setup/world.js';
 import { expectWithin } from '../../support/expectWithin.js';
-import { startService } from '../../support/service.js';
-import type { TestStores } from '../../support/stores.js';
 
 const FIRST_BYTE_MS_MAX = 50;
 
@@ -24,8 +22,7 @@ interface Page {
   readonly firstByteMs: number;
 }
 
-let stores: TestStores;
-let service: Awaited<ReturnType<typeof startService>>;
+const { service } = world({ CELLS: '1' });
 /** The content of every page that the first page links to, by path. */
 const pages = new Map<string, string>();
 
@@ -51,17 +48,11 @@ function get(path: string, headers: Record<string, string> = {}, method = 'GET')
 }
 
 beforeAll(async () => {
-  stores = await freshStores();
-  service = await startService(stores, { CELLS: '1' });
   const first = (await get('/docs')).bytes.toString();
   pages.set('/docs', first);
   for (const [, path] of first.matchAll(/href="(\/docs\/[\w-]+)"/g)) {
     if (!pages.has(path!)) pages.set(path!, (await get(path!)).bytes.toString());
   }
-});
-afterAll(async () => {
-  await service.stop();
-  await stores.drop();
 });
 
 test('redirects / to the docs, which include every page that a partner needs', async () => {

@@ -9,28 +9,26 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { freshStores } from '../../setup/freshStores.js';
+import { world } from '../../setup/world.js';
 import type { TestPartner } from '../../support/client.js';
 import { HTTP_SERVER, IS_NEWER_BINDING } from '../../support/httpServer.js';
 import { plainRequest, portOf, SPIN_PATH, spinRequest, Wire } from '../../support/load.js';
 import type { ServerProcess } from '../../support/serverProcess.js';
 import { environment, spawnService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 import { type Framing, framingCases, REFUSED_BY_NEWER_BINDING } from './framingCases.js';
 
 /** Time in ms without output after which the server is considered to have sent everything. */
 const SILENCE_MS = 500;
 
-let stores: TestStores;
+const { stores } = world();
 let service: ServerProcess;
 let partner: TestPartner;
 let gameId: number;
 let port: number;
 
 beforeAll(async () => {
-  stores = await freshStores();
   service = await spawnService(environment(stores, { CELLS: '1' }));
   partner = await service.client.newPartner();
   gameId = await service.client.newGame(partner.key, parSheet('classic-3-reel'));
@@ -38,7 +36,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await service.stop();
-  await stores.drop();
 });
 
 /** What a server has done so far after it received some bytes. */

@@ -2,22 +2,16 @@
  * Tests HEAD requests, whose answers have no body that a client must read. Many HEAD requests from one client
  * must not affect other clients.
  */
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { freshStores } from '../../setup/freshStores.js';
+import { expect, test } from 'vitest';
+import { world } from '../../setup/world.js';
 import { OPERATOR_KEY } from '../../support/client.js';
 import { HTTP_SERVER } from '../../support/httpServer.js';
 import { plainRequest, portOf, Wire } from '../../support/load.js';
 import { startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
-let stores: TestStores;
-
-beforeAll(async () => {
-  stores = await freshStores();
-});
-afterAll(() => stores.drop());
+const { stores } = world();
 
 test('answers HEAD with the head of the answer to GET, wherever GET exists', async () => {
   const service = await startService(stores, {});

@@ -4,32 +4,21 @@
  * local webhook.
  */
 import { gzipSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { freshStores } from '../../setup/freshStores.js';
-import { OPERATOR_KEY, type TestPartner } from '../../support/client.js';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { world } from '../../setup/world.js';
+import { OPERATOR_KEY } from '../../support/client.js';
 import { setUp } from '../../support/communal.js';
 import { HTTP_SERVER } from '../../support/httpServer.js';
 import { portOf, Wire } from '../../support/load.js';
 import { raw } from '../../support/rawRequest.js';
 import { isPlaying, newTable, type RoundAnswer } from '../../support/rounds.js';
-import { startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 
-let stores: TestStores;
-let service: Awaited<ReturnType<typeof startService>>;
-let partner: TestPartner;
+const { service, partner } = world({ CELLS: '1' });
 let gameId: number;
 
 beforeAll(async () => {
-  stores = await freshStores();
-  service = await startService(stores, { CELLS: '1' });
-  partner = await service.newPartner();
   gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
-});
-afterAll(async () => {
-  await service.stop();
-  await stores.drop();
 });
 
 const spin = (more: object, key?: string) =>

@@ -6,20 +6,19 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { freshStores } from '../../setup/freshStores.js';
+import { world } from '../../setup/world.js';
 import type { TestPartner } from '../../support/client.js';
 import { plainRequest, portOf, postRequest, SPIN_PATH, spinRequest, Wire } from '../../support/load.js';
 import type { ServerProcess } from '../../support/serverProcess.js';
 import { environment, spawnService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
 const MB = 1_048_576;
 /** Body buffers that one partner may use: 4 MiB in buffers of 64 KiB. */
 const BODIES_OF_A_PARTNER = 64;
 
-let stores: TestStores;
+const { stores } = world();
 let service: ServerProcess;
 let partner: TestPartner;
 let gameId: number;
@@ -28,7 +27,6 @@ const wires: Wire[] = [];
 const sockets: Socket[] = [];
 
 beforeAll(async () => {
-  stores = await freshStores();
   service = await spawnService(environment(stores, { CELLS: '1', TRUST_PROXY: '1' }));
   partner = await service.client.newPartner();
   gameId = await service.client.newGame(partner.key, parSheet('classic-3-reel'));
@@ -40,7 +38,6 @@ afterEach(() => {
 });
 afterAll(async () => {
   await service.stop();
-  await stores.drop();
 });
 
 async function open(): Promise<Wire> {

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { freePort } from '../../../src/app/embedded/index.js';
-import { freshStores } from '../../setup/freshStores.js';
+import { world } from '../../setup/world.js';
 import { Client, type TestPartner } from '../../support/client.js';
 import { expectWithin } from '../../support/expectWithin.js';
 import { type RawAnswer, raw } from '../../support/rawRequest.js';
@@ -12,13 +12,12 @@ import type { ServerProcess } from '../../support/serverProcess.js';
 import { constants, environment, spawnService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
 import { type StoreClock, storeClock } from '../../support/storeClock.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
 const SPIN = '/api/partner/v1/spin';
 const LIMIT = 300;
 
-let stores: TestStores;
+const { stores } = world();
 let clock: StoreClock;
 let worker: ServerProcess;
 /** Two processes on one port. The kernel spreads new connections over them. */
@@ -26,7 +25,6 @@ let fronts: ServerProcess[];
 let client: Client;
 
 beforeAll(async () => {
-  stores = await freshStores();
   clock = storeClock(stores.redisUrl);
   const PORT = String(await freePort());
   const env = (ROLES: string) =>
@@ -40,7 +38,6 @@ afterAll(async () => {
   await Promise.all(fronts.map((front) => front.end()));
   await worker.end();
   clock.close();
-  await stores.drop();
 });
 
 // Each test starts with at least 20 s left in the minute, so that no window ends during the test.

@@ -1,24 +1,17 @@
 /** Tests that a partner whose requests take long in Postgres delays neither other partners nor operators. */
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { freshStores } from '../../setup/freshStores.js';
-import { startService } from '../../support/service.js';
-import type { TestStores } from '../../support/stores.js';
+import { world } from '../../setup/world.js';
 import { until } from '../../support/wait.js';
 
-let stores: TestStores;
+const { stores, service } = world();
 let sql: postgres.Sql;
-let service: Awaited<ReturnType<typeof startService>>;
 
 beforeAll(async () => {
-  stores = await freshStores();
   sql = postgres(stores.databaseUrl, { max: 2, onnotice: () => {} });
-  service = await startService(stores);
 });
 afterAll(async () => {
-  await service?.stop();
   await sql?.end();
-  await stores?.drop();
 });
 
 /** Number of statements that wait for a lock in the test's database. */

@@ -1,29 +1,15 @@
 /** Tests how every operation handles unknown and invalid parameters. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { ENDPOINTS } from '../../../src/api/index.js';
 import { fuzzParameters } from '../../fuzz/parameters.js';
-import { freshStores } from '../../setup/freshStores.js';
-import { OPERATOR_KEY, type TestPartner } from '../../support/client.js';
-import { startService } from '../../support/service.js';
+import { world } from '../../setup/world.js';
+import { OPERATOR_KEY } from '../../support/client.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 
 /** Share of the hostile values that this test sends. The command `npm run test:fuzz` sends all of them. */
 const SHARE = 0.1;
 
-let stores: TestStores;
-let service: Awaited<ReturnType<typeof startService>>;
-let partner: TestPartner;
-
-beforeAll(async () => {
-  stores = await freshStores();
-  service = await startService(stores, { CELLS: '2' });
-  partner = await service.newPartner();
-});
-afterAll(async () => {
-  await service?.stop();
-  await stores?.drop();
-});
+const { service, partner } = world({ CELLS: '2' });
 
 const faultsOf = async (path: string, method = 'GET', body?: unknown) => {
   const answer = await service.partner<{ errorCode: string; details: { path: string; message: string }[] }>(

@@ -3,32 +3,22 @@
  * respond.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { freshStores } from '../../setup/freshStores.js';
+import { world } from '../../setup/world.js';
 import type { Answer, TestPartner } from '../../support/client.js';
 import { type Cable, proxy } from '../../support/proxy.js';
 import { deal, newTable } from '../../support/rounds.js';
 import type { ServerProcess } from '../../support/serverProcess.js';
-import {
-  environment,
-  type LoggedService,
-  spawnService,
-  startLogged,
-  startService,
-} from '../../support/service.js';
+import { environment, type LoggedService, spawnService, startLogged } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
-let stores: TestStores;
-let service: Awaited<ReturnType<typeof startService>>;
+const { stores, service } = world();
 let paused: ServerProcess;
 let partner: TestPartner;
 let gameId: number;
 let table: number;
 
 beforeAll(async () => {
-  stores = await freshStores();
-  service = await startService(stores);
   paused = await spawnService(environment(stores, { ROLES: 'http' }));
 });
 
@@ -40,8 +30,6 @@ beforeEach(async () => {
 
 afterAll(async () => {
   await paused?.end('SIGKILL').catch(() => {});
-  await service?.stop();
-  await stores?.drop();
 });
 
 const spinBody = () => ({ gameId, playerId: 'p', wagerUsd: 0.25 });

@@ -1,22 +1,13 @@
 /** Tests that no cache may store the answers of the operator API and answers that show a key or a secret. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { freshStores } from '../../setup/freshStores.js';
+import { beforeAll, expect, test } from 'vitest';
+import { world } from '../../setup/world.js';
 import { OPERATOR_KEY, type TestPartner } from '../../support/client.js';
-import { startService } from '../../support/service.js';
-import type { TestStores } from '../../support/stores.js';
 
-let stores: TestStores;
-let service: Awaited<ReturnType<typeof startService>>;
+const { service } = world();
 let partner: TestPartner;
 
 beforeAll(async () => {
-  stores = await freshStores();
-  service = await startService(stores);
   partner = await service.newPartner({ environment: 'sandbox' });
-});
-afterAll(async () => {
-  await service.stop();
-  await stores.drop();
 });
 
 const OPERATOR = '/api/operator/v1';

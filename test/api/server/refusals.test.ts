@@ -1,22 +1,17 @@
-/** Tests that refused requests and readiness checks cost the stores almost nothing. */
-import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { freshStores } from '../../setup/freshStores.js';
+import { world } from '../../setup/world.js';
 import { type Cable, proxy } from '../../support/proxy.js';
-import { rawRedis } from '../../support/redis.js';
 import { startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
 import { storeClock } from '../../support/storeClock.js';
-import type { TestStores } from '../../support/stores.js';
 import { pause } from '../../support/wait.js';
 
 const LIMIT = 5;
 
-let stores: TestStores;
+const { stores } = world();
 let cable: Cable;
 let database: Cable;
 let service: Awaited<ReturnType<typeof startService>>;
-let redis: Redis;
 let calls = 0;
 let looks = 0;
 let reads = 0;
@@ -24,8 +19,6 @@ let reads = 0;
 let newestRead: string | undefined;
 
 beforeAll(async () => {
-  stores = await freshStores();
-  redis = rawRedis(stores.redisUrl);
   cable = await proxy(stores.redisUrl);
   database = await proxy(stores.databaseUrl);
   cable.beforeRequest = (chunk) => {
@@ -42,11 +35,9 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  redis?.disconnect();
   await service?.stop();
   await cable?.close();
   await database?.close();
-  await stores?.drop();
 });
 
 test('refuses a partner over its rate limit without a call to Redis, until the window ends or the limit changes', async () => {

@@ -2,13 +2,13 @@
  * Tests that a change takes effect on every front end within a second, even on a front end that has lost
  * Postgres and can't read the change, or one that gets no announcements.
  */
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeAll, beforeEach, expect, test } from 'vitest';
 import { Catalog } from '../../../src/engine/catalog/catalog.js';
 import { CatalogAnnouncements } from '../../../src/engine/catalog/catalogAnnouncements.js';
 import { newEvents } from '../../../src/engine/processEvents.js';
 import { connectPostgres } from '../../../src/postgres/connect.js';
 import type { Sql } from '../../../src/postgres/connection.js';
-import { freshStores } from '../../setup/freshStores.js';
+import { world } from '../../setup/world.js';
 import { Cleanup } from '../../support/cleanup.js';
 import { OPERATOR_KEY, type TestPartner } from '../../support/client.js';
 import { timeoutFor } from '../../support/expectWithin.js';
@@ -17,25 +17,19 @@ import { openNodes, rawRedis } from '../../support/redis.js';
 import { deafUrl } from '../../support/redisUser.js';
 import { constants, startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
 const NEVER_POLLS = constants({ catalogPollMs: 3_600_000 });
 const HELD_WITHIN_MS = timeoutFor(1000);
 
-let stores: TestStores;
-let service: Awaited<ReturnType<typeof startService>>;
+const { stores, service, partner: other } = world();
 let front: Awaited<ReturnType<typeof startService>>;
 let cable: Cable;
 let partner: TestPartner;
-let other: TestPartner;
 let gameId: number;
 let otherGameId: number;
 
 beforeAll(async () => {
-  stores = await freshStores();
-  service = await startService(stores);
-  other = await service.newPartner();
   otherGameId = await service.newGame(other.key, parSheet('classic-3-reel'));
 });
 
@@ -51,11 +45,6 @@ beforeEach(async () => {
     await front.stop();
     await cable.close();
   };
-});
-
-afterAll(async () => {
-  await service?.stop();
-  await stores?.drop();
 });
 
 const spin = (key = partner.key, id = gameId) =>

@@ -9,7 +9,7 @@ import { connect, type Socket } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { Connections } from '../../../src/api/server/connections.js';
-import { freshStores } from '../../setup/freshStores.js';
+import { world } from '../../setup/world.js';
 import { OPERATOR_KEY } from '../../support/client.js';
 import { HTTP_SERVER } from '../../support/httpServer.js';
 import { plainRequest, portOf, Wire } from '../../support/load.js';
@@ -17,26 +17,21 @@ import { mainOf, ROOT } from '../../support/root.js';
 import type { ServerProcess } from '../../support/serverProcess.js';
 import { constants, environment, spawnService, startService } from '../../support/service.js';
 import { storeClock } from '../../support/storeClock.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
 const OPENAPI = plainRequest('GET', '/api/partner/v1/openapi.json', '');
 const HEALTH = plainRequest('GET', '/healthz', '');
 
-let stores: TestStores;
+const { stores } = world();
 const sockets: Socket[] = [];
 /** An address of this machine other than loopback, because loopback has no connection limit of its own. */
 const ownAddress = Object.values(networkInterfaces())
   .flat()
   .find((each) => each?.family === 'IPv4' && !each.internal)?.address;
 
-beforeAll(async () => {
-  stores = await freshStores();
-});
 afterEach(() => {
   for (const socket of sockets.splice(0)) socket.destroy();
 });
-afterAll(() => stores.drop());
 
 /** Opens a connection whose answers are never read. */
 async function open(port: number, host = '127.0.0.1'): Promise<Socket> {

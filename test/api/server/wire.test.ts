@@ -1,12 +1,8 @@
-import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { freshStores } from '../../setup/freshStores.js';
-import type { TestPartner } from '../../support/client.js';
+import { world } from '../../setup/world.js';
 import { HTTP_SERVER } from '../../support/httpServer.js';
 import { plainRequest, portOf, SPIN_PATH, spinRequest, Wire } from '../../support/load.js';
-import { startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
 const BASE = '/api/partner/v1';
@@ -31,28 +27,18 @@ const EXPECTED = {
   },
 }[HTTP_SERVER];
 
-let stores: TestStores;
-let service: Awaited<ReturnType<typeof startService>>;
-let partner: TestPartner;
+const { service, redis, partner } = world({ CELLS: '1' });
 let gameId: number;
-let redis: Redis;
 let port: number;
 const wires: Wire[] = [];
 
 beforeAll(async () => {
-  stores = await freshStores();
-  service = await startService(stores, { CELLS: '1' });
-  partner = await service.newPartner();
   gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
-  redis = new Redis(stores.redisUrl, { protocol: 2 });
   port = portOf(service.base);
 });
 
 afterAll(async () => {
   for (const wire of wires) wire.close();
-  redis.disconnect();
-  await service.stop();
-  await stores.drop();
 });
 
 async function open(): Promise<Wire> {

@@ -1,27 +1,17 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { freshStores } from '../../setup/freshStores.js';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { world } from '../../setup/world.js';
 import type { Client, TestPartner } from '../../support/client.js';
-import { startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 
-let stores: TestStores;
-let service: Awaited<ReturnType<typeof startService>>;
+const { service } = world();
 let client: Client;
 let partner: TestPartner;
 let gameId: number;
 
 beforeAll(async () => {
-  stores = await freshStores();
-  service = await startService(stores);
   client = service;
   partner = await client.newPartner();
   gameId = await client.newGame(partner.key, parSheet('classic-3-reel'));
-});
-
-afterAll(async () => {
-  await service.stop();
-  await stores.drop();
 });
 
 const body = (more: object = {}) => ({ gameId, playerId: 'alice', wagerUsd: 0.25, ...more });

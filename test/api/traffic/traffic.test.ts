@@ -1,27 +1,17 @@
 /** Tests the number of plays, the wagers and the payouts by day and by hour. */
 import postgres from 'postgres';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { freshStores } from '../../setup/freshStores.js';
-import type { Client } from '../../support/client.js';
-import { constants, startService } from '../../support/service.js';
+import { beforeAll, expect, test } from 'vitest';
+import { world } from '../../setup/world.js';
+import { constants } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
-let stores: TestStores;
-let service: Client & { stop(): Promise<void> };
+const { stores, service } = world(constants({ trafficTurnMs: 100 }));
 
 beforeAll(async () => {
-  stores = await freshStores();
-  service = await startService(stores, constants({ trafficTurnMs: 100 }));
   const partner = await service.newPartner();
   const gameId = await service.api.newGame(partner.key, 'golden-reels', parSheet('classic-3-reel'));
   await service.spin(partner.key, { gameId, playerId: 'alice', wagerUsd: 0.25 });
-});
-
-afterAll(async () => {
-  await service.stop();
-  await stores.drop();
 });
 
 test("shows the traffic of each day of the range, including today's plays", async () => {

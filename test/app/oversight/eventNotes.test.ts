@@ -1,30 +1,13 @@
 /** Tests the system events in the audit log (docs/operations.md, "The audit log"). */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { EventNotes } from '../../../src/app/oversight/eventNotes.js';
 import { haltCell } from '../../../src/engine/cells/cells.store.js';
 import { newEvents } from '../../../src/engine/processEvents.js';
-import { connectPostgres } from '../../../src/postgres/connect.js';
-import type { Sql } from '../../../src/postgres/connection.js';
-import { freshStores } from '../../setup/freshStores.js';
-import type { Client } from '../../support/client.js';
+import { world } from '../../setup/world.js';
 import { constants, startService } from '../../support/service.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
-let stores: TestStores;
-let sql: Sql;
-let service: Client & { stop(): Promise<void> };
-
-beforeAll(async () => {
-  stores = await freshStores();
-  service = await startService(stores, constants({ authFailureLimit: 3 }));
-  sql = connectPostgres(stores.databaseUrl, { max: 2, name: 'test', onError: () => {} });
-});
-afterAll(async () => {
-  await service?.stop();
-  await sql?.end();
-  await stores?.drop();
-});
+const { stores, service, ownSql: sql } = world(constants({ authFailureLimit: 3 }));
 
 interface Entry {
   action: string;

@@ -3,15 +3,13 @@
  * the responses to players, the CSV, and the settlement report.
  */
 import postgres from 'postgres';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { freshStores } from '../../setup/freshStores.js';
+import { beforeAll, expect, test } from 'vitest';
+import { world } from '../../setup/world.js';
 import type { TestPartner } from '../../support/client.js';
 import { RULES, setUp } from '../../support/communal.js';
 import { dealUntil, newTable, playOut, type RoundAnswer } from '../../support/rounds.js';
-import { startService } from '../../support/service.js';
 import { microsOf } from '../../support/settlement.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
 interface Figures {
@@ -53,8 +51,7 @@ const BONUS = {
   tiers: [{ tierLevel: 1, tierName: 'Mini', triggerAtSpins: 10, amountUsd: '5.00' }],
 };
 
-let stores: TestStores;
-let service: Awaited<ReturnType<typeof startService>>;
+const { stores, service } = world();
 let partner: TestPartner;
 let communal: number;
 let table: number;
@@ -78,8 +75,6 @@ async function spin(gameId: number, playerId: string, wagerUsd = WAGER): Promise
 }
 
 beforeAll(async () => {
-  stores = await freshStores();
-  service = await startService(stores);
   partner = await service.newPartner({ openingBalanceUsd: 1000 });
   const slot = await service.newGame(partner.key, parSheet('classic-3-reel'));
   communal = await service.newGame(partner.key, parSheet('classic-3-reel'));
@@ -112,10 +107,6 @@ beforeAll(async () => {
   const voided = await dealUntil(service, partner.key, table, 'voided', isOpen);
   await service.operator('POST', `/rounds/${voided.roundId}/void`, { reason: 'a test' });
   openStake = (await dealUntil(service, partner.key, table, 'open', isOpen)).wageredUsd;
-});
-afterAll(async () => {
-  await service?.stop();
-  await stores?.drop();
 });
 
 test('reports the sums of the responses to players for each kind of game and interval, equal to the settlement report', async () => {

@@ -1,19 +1,13 @@
 /** Compares reports over intervals, liability and significant events (docs/reports.md) with the ledger. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { completeTo } from '../../../src/domain/reportIntervals.js';
-import { connectPostgres } from '../../../src/postgres/connect.js';
-import type { Sql } from '../../../src/postgres/connection.js';
-import { freshStores } from '../../setup/freshStores.js';
-import { type Client, OPERATOR_KEY } from '../../support/client.js';
+import { world } from '../../setup/world.js';
+import { OPERATOR_KEY } from '../../support/client.js';
 import { command } from '../../support/command.js';
-import { startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
-let stores: TestStores;
-let sql: Sql;
-let service: Client & { stop(): Promise<void> };
+const { service, ownSql: sql } = world();
 let partner: { partnerId: number; key: string };
 let games: number[];
 const today = () => new Date().toISOString().slice(0, 10);
@@ -37,9 +31,6 @@ const asCsv = (base: 'operator' | 'partner', path: string) =>
   });
 
 beforeAll(async () => {
-  stores = await freshStores();
-  sql = connectPostgres(stores.databaseUrl, { max: 2, name: 'test', onError: () => {} });
-  service = await startService(stores);
   partner = await service.newPartner({ openingBalanceUsd: 7.25, largeWinThresholdUsd: 0.2 });
   games = [
     await service.newGame(partner.key, parSheet('classic-3-reel')),
@@ -58,11 +49,6 @@ beforeAll(async () => {
     const [row] = await sql<{ spins: bigint }[]>`SELECT coalesce(sum(spins), 0) AS spins FROM game_days`;
     return row!.spins === 60n;
   }, 'all is booked');
-});
-afterAll(async () => {
-  await service?.stop();
-  await sql?.end();
-  await stores?.drop();
 });
 
 interface Figures {

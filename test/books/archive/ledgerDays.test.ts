@@ -1,24 +1,12 @@
 /**
  * Tests how the number of entries of a ledger day is found: small days are counted, large days are estimated.
  */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { idsOfDay, LedgerDays } from '../../../src/books/archive/ledgerDays.store.js';
 import { ensurePartition } from '../../../src/engine/ledger/ledger.store.js';
-import { connectPostgres } from '../../../src/postgres/connect.js';
-import type { Sql } from '../../../src/postgres/connection.js';
-import { freshStores } from '../../setup/freshStores.js';
-import type { TestStores } from '../../support/stores.js';
+import { world } from '../../setup/world.js';
 
-let stores: TestStores;
-let sql: Sql;
-beforeAll(async () => {
-  stores = await freshStores();
-  sql = connectPostgres(stores.databaseUrl, { max: 1, name: 'test', onError: () => {} });
-});
-afterAll(async () => {
-  await sql?.end();
-  await stores?.drop();
-});
+const { ownSql: sql } = world();
 
 /**
  * Inserts openings on a day. Autovacuum never analyses the table of the day, so statistics are missing until

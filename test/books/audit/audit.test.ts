@@ -1,8 +1,7 @@
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { Redis } from 'ioredis';
 import postgres from 'postgres';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest';
 import { audit } from '../../../src/books/audit/audit.js';
 import { payoutsOf } from '../../../src/books/audit/payouts.js';
 import type { AuditReport, CheckName } from '../../../src/books/audit/report.js';
@@ -17,7 +16,7 @@ import {
 import { blockKey, cellKey, gamesKey, outboxKey, playersKey } from '../../../src/engine/redis/keys.js';
 import { readSegments, writeSegments } from '../../../src/engine/redis/segmentRecords.js';
 import { connectPostgres } from '../../../src/postgres/connect.js';
-import { freshStores } from '../../setup/freshStores.js';
+import { world } from '../../setup/world.js';
 import type { Client } from '../../support/client.js';
 import { load, portOf, spinRequest } from '../../support/load.js';
 import { openNodes } from '../../support/redis.js';
@@ -25,7 +24,6 @@ import { boundKey as boundKeyIn } from '../../support/requestSegments.js';
 import { cliOf, ROOT } from '../../support/root.js';
 import { environment, startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
 const TTL_S = 86_400;
@@ -40,10 +38,9 @@ const UNBOOKED = 25;
 /**
  * Stores of a service that stopped with its last spins in the outbox. Each test gets a copy of these stores.
  */
-let stores: TestStores;
+const { stores, redis } = world();
 let saved: [key: string, dump: Buffer][];
 let sql: postgres.Sql;
-let redis: Redis;
 let databaseUrl: string;
 let games: { key: string; gameId: number; cell: number; wagerUsd: number }[];
 /** Partner of the first game. */
@@ -118,7 +115,6 @@ async function voidRest(source: postgres.Sql, game: { gameId: number; cell: numb
 }
 
 beforeAll(async () => {
-  stores = await freshStores();
   const service = await startService(stores);
   games = [];
   for (const sheets of [['classic-3-reel', 'double-strike'], ['penny-sub-cent']]) {
@@ -145,7 +141,6 @@ beforeAll(async () => {
   }
   await service.stop();
 
-  redis = new Redis(stores.redisUrl, { protocol: 2 });
   const source = postgres(stores.databaseUrl, { max: 1, types: { bigint: postgres.BigInt } });
   for (const game of games) {
     const [row] = await source`
@@ -174,11 +169,6 @@ beforeAll(async () => {
 
   saved = [];
   for (const key of await redis.keys('*')) saved.push([key, (await redis.dumpBuffer(key))!]);
-});
-
-afterAll(async () => {
-  redis?.disconnect();
-  await stores?.drop();
 });
 
 const server = async (run: (server: postgres.Sql) => Promise<unknown>): Promise<void> => {

@@ -5,27 +5,17 @@
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { auditChain } from '../../../src/postgres/auditLog.js';
-import { connectPostgres } from '../../../src/postgres/connect.js';
 import type { Sql } from '../../../src/postgres/connection.js';
-import { freshStores } from '../../setup/freshStores.js';
-import { startService } from '../../support/service.js';
-import type { TestStores } from '../../support/stores.js';
+import { world } from '../../setup/world.js';
 
-let stores: TestStores;
-let service: Awaited<ReturnType<typeof startService>>;
-let sql: Sql;
+const { stores, service, ownSql: sql } = world();
 let books: postgres.Sql;
 
 beforeAll(async () => {
-  stores = await freshStores();
-  service = await startService(stores);
-  sql = connectPostgres(stores.databaseUrl, { max: 2, name: 'test', onError: () => {} });
   books = postgres(stores.databaseUrl, { max: 2, onnotice: () => {} });
 });
 afterAll(async () => {
-  await service?.stop();
-  await Promise.all([sql?.end(), books?.end()]);
-  await stores?.drop();
+  await books?.end();
 });
 
 test('chains concurrent audit log entries without a gap', async () => {

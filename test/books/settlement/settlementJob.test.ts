@@ -1,8 +1,3 @@
-/**
- * Tests the scheduled settlement reports: due times, completeness, missed days, several workers, and
- * failures.
- */
-import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { readConfig } from '../../../src/app/config.js';
@@ -11,7 +6,7 @@ import type { OnReport } from '../../../src/books/settlement/settlements.store.j
 import { firstIdAt } from '../../../src/domain/entryId.js';
 import { OUTBOX } from '../../../src/engine/redis/cellRecords.js';
 import { cellKey, outboxKey } from '../../../src/engine/redis/keys.js';
-import { freshStores } from '../../setup/freshStores.js';
+import { world } from '../../setup/world.js';
 import { startService } from '../../support/service.js';
 import {
   bookedInto,
@@ -28,22 +23,18 @@ import {
   startOf,
   type TestWorker,
 } from '../../support/settlement.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
 type Service = Awaited<ReturnType<typeof startService>>;
 
-let stores: TestStores;
+const { stores, redis } = world();
 let sql: postgres.Sql;
-let redis: Redis;
 let today: string;
 let never: string;
 const workers: TestWorker[] = [];
 
 beforeAll(async () => {
-  stores = await freshStores();
   sql = postgres(stores.databaseUrl, { max: 3, onnotice: () => {} });
-  redis = new Redis(stores.redisUrl, { protocol: 2 });
   today = dayAt(Date.now());
   never = longAgo(today);
 });
@@ -53,9 +44,7 @@ afterEach(async () => {
 });
 
 afterAll(async () => {
-  redis.disconnect();
   await sql.end();
-  await stores.drop();
 });
 
 async function worker(...more: [Parameters<typeof settlementWorker>[2]?]): Promise<TestWorker> {

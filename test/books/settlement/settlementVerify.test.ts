@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { type Verification, verifySettlements } from '../../../src/books/settlement/verify.js';
 import type { SettlementReportBody } from '../../../src/domain/settlement.js';
 import { connectPostgres } from '../../../src/postgres/connect.js';
-import { freshStores } from '../../setup/freshStores.js';
+import { world } from '../../setup/world.js';
 import { cliOf, ROOT } from '../../support/root.js';
 import { startService } from '../../support/service.js';
 import {
@@ -23,9 +23,8 @@ import {
   shift,
   startOf,
 } from '../../support/settlement.js';
-import type { TestStores } from '../../support/stores.js';
 
-let stores: TestStores;
+const { stores } = world();
 let server: postgres.Sql;
 let today: string;
 let partnerId: number;
@@ -37,7 +36,6 @@ let gameId: number;
  * second day, which was revised.
  */
 beforeAll(async () => {
-  stores = await freshStores();
   server = postgres(inject('databaseUrl'), { max: 1, onnotice: () => {} });
   const sql = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
   const redis = new Redis(stores.redisUrl, { protocol: 2 });
@@ -79,7 +77,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await server.end();
-  await stores.drop();
 });
 
 type Tamper = (sql: postgres.Sql) => Promise<unknown>;

@@ -1,9 +1,3 @@
-/**
- * Tests that blackjack rounds and their data last: settlement reports, events, proofs, and open rounds after
- * a wipe of Redis.
- */
-import { Redis } from 'ioredis';
-import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { verifySettlements } from '../../../src/books/settlement/verify.js';
 import { verifyRound } from '../../../src/cli/verifyRound.js';
@@ -11,8 +5,8 @@ import { DEFAULT_RULES } from '../../../src/domain/games/blackjackRules.js';
 import { cardText } from '../../../src/domain/games/cards.js';
 import { shuffleShoe } from '../../../src/domain/games/shoe.js';
 import { connectPostgres } from '../../../src/postgres/connect.js';
-import { freshStores } from '../../setup/freshStores.js';
-import type { Answer, TestPartner } from '../../support/client.js';
+import { world } from '../../setup/world.js';
+import type { Answer } from '../../support/client.js';
 import { startReceiver } from '../../support/receiver.js';
 import {
   act,
@@ -26,36 +20,22 @@ import {
   type RoundAnswer,
 } from '../../support/rounds.js';
 import { startService } from '../../support/service.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
 type Service = Awaited<ReturnType<typeof startService>>;
 
-let stores: TestStores;
-let service: Service;
+const { stores, service, sql, redis, partner } = world({ CELLS: '1' });
 /** A second front end that uses the same stores. */
 let other: Service;
-let partner: TestPartner;
 let gameId: number;
-let redis: Redis;
-let sql: postgres.Sql<{ bigint: bigint }>;
 
 beforeAll(async () => {
-  stores = await freshStores();
-  service = await startService(stores, { CELLS: '1' });
   other = await startService(stores, { CELLS: '1', ROLES: 'http' });
-  partner = await service.newPartner();
   gameId = await newTable(service, partner.partnerId);
-  redis = new Redis(stores.redisUrl, { protocol: 2 });
-  sql = postgres(stores.databaseUrl, { max: 2, types: { bigint: postgres.BigInt } });
 });
 
 afterAll(async () => {
-  redis.disconnect();
-  await sql.end();
   await other.stop();
-  await service.stop();
-  await stores.drop();
 });
 
 const failed = (status: number, errorCode: string) => ({ status, body: { errorCode } });

@@ -7,7 +7,6 @@ import { execFile } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { promisify } from 'node:util';
 import autocannon from 'autocannon';
-import type { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { cellToken, readGame } from '../../../src/engine/redis/cellRecords.js';
@@ -16,6 +15,7 @@ import { EpochError, GapError, OutrunError } from '../../../src/engine/redis/scr
 import { Scripts } from '../../../src/engine/redis/scripts.js';
 import { SPIN_STATUS } from '../../../src/engine/redis/statuses.js';
 import { freshStores } from '../../setup/freshStores.js';
+import { world } from '../../setup/world.js';
 import { CELL, dealOnce, GAME_ID, item, OUTBOX_MAX, watchedLua } from '../../support/dealing.js';
 import { type OpenNodes, openNodes, rawRedis } from '../../support/redis.js';
 import { openedAt } from '../../support/requestSegments.js';
@@ -23,19 +23,9 @@ import { cliOf, ROOT } from '../../support/root.js';
 import { deal, newTable } from '../../support/rounds.js';
 import { startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
-let stores: TestStores;
-let redis: Redis;
-beforeAll(async () => {
-  stores = await freshStores();
-  redis = rawRedis(stores.redisUrl);
-});
-afterAll(async () => {
-  redis.disconnect();
-  await stores.drop();
-});
+const { stores, redis } = world();
 
 describe('the scripts that load and free the blocks of a queue', () => {
   const BLOCKS: readonly (readonly number[])[] = [

@@ -1,10 +1,9 @@
 /** Tests a service with more games than a worker has connections to Postgres. */
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { freshStores } from '../../setup/freshStores.js';
+import { world } from '../../setup/world.js';
 import { startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
 /**
@@ -16,11 +15,10 @@ const PARTNERS = 24;
 const CONNECTIONS_MAX = 6;
 const SETTINGS = { CELLS: '2' };
 
-let stores: TestStores;
+const { stores } = world();
 let sql: postgres.Sql;
 const ends: (() => Promise<unknown>)[] = [];
 beforeAll(async () => {
-  stores = await freshStores();
   sql = postgres(stores.databaseUrl, { max: 2, onnotice: () => {} });
   ends.push(
     () => stores.drop(),

@@ -8,30 +8,21 @@ import { audit } from '../../../src/books/audit/audit.js';
 import { OUTCOMES_KEPT_DAYS } from '../../../src/engine/blocks/outcomeRemoval.js';
 import { BLOCK_OUTCOMES_MIN } from '../../../src/engine/blocks/slotBlockMaker.js';
 import { markExhausted, removeOutcomes } from '../../../src/engine/blocks/spentOutcomes.store.js';
-import { connectPostgres } from '../../../src/postgres/connect.js';
-import type { Sql } from '../../../src/postgres/connection.js';
-import { freshStores } from '../../setup/freshStores.js';
+import { world } from '../../setup/world.js';
 import { load, portOf, spinRequest } from '../../support/load.js';
 import { openNodes } from '../../support/redis.js';
-import { startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
-let stores: TestStores;
-let service: Awaited<ReturnType<typeof startService>>;
+const { stores, service, ownSql: sql } = world({ CELLS: '1' });
 let raw: postgres.Sql;
-let sql: Sql;
 let key: string;
 let gameId: number;
 let blockSize: number;
 const spinIds: string[] = [];
 
 beforeAll(async () => {
-  stores = await freshStores();
-  service = await startService(stores, { CELLS: '1' });
   raw = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
-  sql = connectPostgres(stores.databaseUrl, { max: 3, name: 'test', onError: () => {} });
   const partner = await service.newPartner({ spinRateLimit: 1_000_000 });
   key = partner.key;
   gameId = await service.newGame(key, parSheet('classic-3-reel'), 2 * BLOCK_OUTCOMES_MIN);
@@ -59,10 +50,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  await service?.stop();
   await raw?.end();
-  await sql?.end();
-  await stores?.drop();
 });
 
 const ask = (path: string) =>

@@ -4,38 +4,26 @@
  */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import type { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { LOG_ENTRY_KINDS } from '../../../src/domain/publicLog/openings.js';
 import { Rotations } from '../../../src/engine/blocks/rotations.store.js';
 import { connectPostgres } from '../../../src/postgres/connect.js';
-import { freshStores } from '../../setup/freshStores.js';
-import { rawRedis } from '../../support/redis.js';
+import { world } from '../../setup/world.js';
 import { cliOf, ROOT } from '../../support/root.js';
 import { newTable } from '../../support/rounds.js';
-import { startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
 const BLOCK = 2048;
 
-let stores: TestStores;
-let redis: Redis;
-let service: Awaited<ReturnType<typeof startService>>;
+const { stores, service, redis } = world({ CELLS: '1', SPIN_DEADLINE_MS: '3000' });
 let books: postgres.Sql;
 beforeAll(async () => {
-  stores = await freshStores();
-  redis = rawRedis(stores.redisUrl);
-  service = await startService(stores, { CELLS: '1', SPIN_DEADLINE_MS: '3000' });
   books = postgres(stores.databaseUrl, { max: 2, onnotice: () => {} });
 });
 afterAll(async () => {
-  await service.stop();
   await books.end();
-  redis.disconnect();
-  await stores.drop();
 });
 
 const rotate = (gameId: number, body: object = { reason: 'seen' }) =>

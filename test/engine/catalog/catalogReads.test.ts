@@ -8,22 +8,17 @@ import { newEvents } from '../../../src/engine/processEvents.js';
 import { nextChange } from '../../../src/postgres/auditLog.js';
 import { connectPostgres } from '../../../src/postgres/connect.js';
 import type { Sql } from '../../../src/postgres/connection.js';
-import { freshStores } from '../../setup/freshStores.js';
-import { startService } from '../../support/service.js';
-import type { TestStores } from '../../support/stores.js';
+import { world } from '../../setup/world.js';
 
 const NEVER_MS = 3_600_000;
 
-let stores: TestStores;
-let service: Awaited<ReturnType<typeof startService>>;
+const { stores, service } = world();
 let sql: Sql;
 let catalog: Catalog;
 /** Number of reads of the changed rows. */
 let reads = 0;
 
 beforeAll(async () => {
-  stores = await freshStores();
-  service = await startService(stores);
   sql = connectPostgres(stores.databaseUrl, { max: 4, name: 'catalog', onError: () => {} });
   const counting = Object.assign((...query: Parameters<Sql>) => sql(...query), sql, {
     begin: (...transaction: Parameters<Sql['begin']>) => {
@@ -42,8 +37,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await catalog?.stop();
   await sql?.end();
-  await service?.stop();
-  await stores?.drop();
 });
 
 async function readsOf(refreshes: number): Promise<number> {

@@ -1,32 +1,25 @@
-import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { Catalog } from '../../../src/engine/catalog/catalog.js';
 import { newEvents } from '../../../src/engine/processEvents.js';
 import { readGame } from '../../../src/engine/redis/cellRecords.js';
 import { gamesKey } from '../../../src/engine/redis/keys.js';
 import { connectPostgres } from '../../../src/postgres/connect.js';
-import { freshStores } from '../../setup/freshStores.js';
-import type { Client, TestPartner } from '../../support/client.js';
+import { world } from '../../setup/world.js';
+import type { Client } from '../../support/client.js';
 import { type Cable, proxy } from '../../support/proxy.js';
 import { isSpinCall } from '../../support/redis.js';
 import { startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
-let stores: TestStores;
-let worker: Awaited<ReturnType<typeof startService>>;
+const { stores, service: worker, redis, partner } = world();
 let cable: Cable;
 let front: Awaited<ReturnType<typeof startService>>;
 let client: Client;
-let partner: TestPartner;
 let gameId: number;
-let redis: Redis;
 
 // The worker connects to Redis directly, and the front end under test through the proxy.
 beforeAll(async () => {
-  stores = await freshStores();
-  worker = await startService(stores);
   cable = await proxy(stores.redisUrl);
   const { databaseUrl } = stores;
   front = await startService(
@@ -34,9 +27,7 @@ beforeAll(async () => {
     { ROLES: 'http', SPIN_DEADLINE_MS: '5000' },
   );
   client = front;
-  partner = await worker.newPartner();
   gameId = await worker.newGame(partner.key, parSheet('classic-3-reel'));
-  redis = new Redis(stores.redisUrl, { protocol: 2 });
   await client.spin(partner.key, spin());
 });
 
@@ -50,11 +41,8 @@ afterEach(async () => {
 });
 
 afterAll(async () => {
-  redis.disconnect();
   await front.stop();
   await cable.close();
-  await worker.stop();
-  await stores.drop();
 });
 
 const spin = (more: object = {}) => ({ gameId, playerId: 'alice', wagerUsd: 0.25, ...more });

@@ -1,6 +1,4 @@
 import { createHash } from 'node:crypto';
-import { Redis } from 'ioredis';
-import postgres from 'postgres';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { openStore } from '../../../src/api/api.store.js';
 import { RequestFilter } from '../../../src/domain/requestFilter.js';
@@ -9,32 +7,26 @@ import { RequestIds } from '../../../src/engine/requestIds/requestIds.js';
 import { moveBinding } from '../../../src/engine/requestIds/requestRunReads.store.js';
 import { connectPostgres } from '../../../src/postgres/connect.js';
 import type { Sql } from '../../../src/postgres/connection.js';
-import { freshStores } from '../../setup/freshStores.js';
+import { world } from '../../setup/world.js';
 import type { Client, TestPartner } from '../../support/client.js';
 import { auditFindings } from '../../support/communal.js';
 import { untilReleased } from '../../support/requestSegments.js';
 import type { ServerProcess } from '../../support/serverProcess.js';
 import { environment, spawnService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
 /** Time in seconds for which request ids stay bound. It is 30 days, so no binding ends during a test. */
 const LONG = '2592000';
 
-let stores: TestStores;
+const { stores, sql, redis } = world();
 let service: ServerProcess | undefined;
 let client: Client;
 let partner: TestPartner;
 let gameId: number;
-let redis: Redis;
-let sql: postgres.Sql<{ bigint: bigint }>;
 let own: Sql;
 
 beforeAll(async () => {
-  stores = await freshStores();
-  redis = new Redis(stores.redisUrl, { protocol: 2 });
-  sql = postgres(stores.databaseUrl, { max: 1, types: { bigint: postgres.BigInt } });
   own = connectPostgres(stores.databaseUrl, { max: 2, name: 'binding-test', onError: () => {} });
   await start(LONG);
   partner = await client.newPartner({ openingBalanceUsd: 100 });
@@ -47,10 +39,7 @@ afterEach(async () => {
 });
 
 afterAll(async () => {
-  redis.disconnect();
-  await sql.end();
   await own.end();
-  await stores.drop();
 });
 
 async function start(seconds: string, more: Record<string, string> = {}): Promise<void> {

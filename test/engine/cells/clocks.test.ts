@@ -1,33 +1,17 @@
-/**
- * Tests that no outcome is dealt after the clock of a front end or of Redis has jumped, or while the entry
- * ids from an earlier jump lie in the future.
- */
-import type { Redis } from 'ioredis';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeAll, beforeEach, expect, test } from 'vitest';
 import { cellKey } from '../../../src/engine/redis/keys.js';
-import { freshStores } from '../../setup/freshStores.js';
-import type { TestPartner } from '../../support/client.js';
-import { rawRedis } from '../../support/redis.js';
-import { startService } from '../../support/service.js';
+import { world } from '../../setup/world.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
 const MINUTE_MS = 60_000;
 
-let stores: TestStores;
-let service: Awaited<ReturnType<typeof startService>>;
-let redis: Redis;
-let partner: TestPartner;
+const { stores, service, redis, partner } = world({ CELLS: '1' }, { now: () => Date.now() + aheadMs });
 let gameId: number;
 /** Time by which the front end's clock is ahead of the Redis clock, in ms. */
 let aheadMs = 0;
 
 beforeAll(async () => {
-  stores = await freshStores();
-  redis = rawRedis(stores.redisUrl);
-  service = await startService(stores, { CELLS: '1' }, { now: () => Date.now() + aheadMs });
-  partner = await service.newPartner();
   gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
   const ready = async (): Promise<number> => {
     const { body } = await service.operator<{ queue: { readyBlocks: number } }>('GET', `/games/${gameId}`);
@@ -39,12 +23,6 @@ beforeAll(async () => {
 
 beforeEach(() => {
   aheadMs = 0;
-});
-
-afterAll(async () => {
-  redis?.disconnect();
-  await service?.stop();
-  await stores?.drop();
 });
 
 const spin = () => service.spin(partner.key, { gameId, playerId: 'p', wagerUsd: 0.25 });

@@ -3,13 +3,12 @@
  * dealt at most once, and the response to the partner must be true.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { freshStores } from '../../setup/freshStores.js';
+import { world } from '../../setup/world.js';
 import type { Client, TestPartner } from '../../support/client.js';
 import { type Cable, proxy, type Way } from '../../support/proxy.js';
 import { isSpinCall } from '../../support/redis.js';
 import { startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 import { codeOf, type SpinAnswer, type Verdict, Witness } from '../../support/witness.js';
 
@@ -37,7 +36,7 @@ const CUTS_OF_WORKER = 8;
 /** Cuts at odd byte positions use RST, and cuts at even positions use FIN. */
 const isByReset = (bytes: number): boolean => bytes % 2 === 1;
 
-let stores: TestStores;
+const { stores } = world();
 /** Process that serves requests and writes to the stores over connections that are never cut. */
 let worker: Awaited<ReturnType<typeof startService>>;
 let patient: Lane[];
@@ -47,7 +46,6 @@ let gameId: number;
 let witness: Witness;
 
 beforeAll(async () => {
-  stores = await freshStores();
   worker = await startService(stores, { CELLS: '1' });
   const lane = async (deadlineMs: number): Promise<Lane> => {
     const cable = await proxy(stores.redisUrl);
@@ -80,7 +78,6 @@ beforeEach(() => {
 afterAll(async () => {
   await Promise.all([...patient, ...impatient].map((lane) => lane.stop()));
   await worker.stop();
-  await stores.drop();
 });
 
 const dealsAgain = ({ client }: Lane): Promise<void> =>

@@ -1,11 +1,10 @@
-import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { packOutcomes } from '../../../src/domain/outcome.js';
 import { checkParSheet, type ParSheet } from '../../../src/domain/par.js';
 import { leafKeyOf, leafNonces, outcomeLeafData } from '../../../src/domain/publicLog/leaves.js';
 import { leafHash, MemoryTree } from '../../../src/domain/publicLog/tree.js';
 import { drawBlock } from '../../../workers/drawBlock.js';
-import { freshStores } from '../../setup/freshStores.js';
+import { world } from '../../setup/world.js';
 import { blocksFor } from '../../support/api.js';
 import type { TestPartner } from '../../support/client.js';
 import { load, portOf, spinRequest } from '../../support/load.js';
@@ -13,7 +12,6 @@ import { IS_WHOLE } from '../../support/root.js';
 import type { ServerProcess } from '../../support/serverProcess.js';
 import { environment, spawnService } from '../../support/service.js';
 import { fiveReelWild, parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
 /** Number of spins. `npm run test:scale` sends 200,000. */
@@ -23,20 +21,15 @@ const SPINS_OF_SHEET = IS_WHOLE ? 20_000 : 11_000;
 const PLAYERS = 500;
 const CONNECTIONS = 64;
 
-let stores: TestStores;
+const { stores, sql } = world();
 let service: ServerProcess;
-let sql: postgres.Sql<{ bigint: bigint }>;
 
 beforeAll(async () => {
-  stores = await freshStores();
   service = await spawnService(environment(stores));
-  sql = postgres(stores.databaseUrl, { max: 2, types: { bigint: postgres.BigInt } });
 });
 
 afterAll(async () => {
-  await sql?.end();
   await service?.end();
-  await stores?.drop();
 });
 
 interface SpinAnswer {

@@ -1,12 +1,10 @@
-import { Redis } from 'ioredis';
-import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openStore } from '../../../src/api/api.store.js';
 import { audit } from '../../../src/books/audit/audit.js';
 import { REQUEST_KEY_BYTES, writeRequestKey } from '../../../src/domain/requestKey.js';
 import { RequestIds } from '../../../src/engine/requestIds/requestIds.js';
 import { connectPostgres } from '../../../src/postgres/connect.js';
-import { freshStores } from '../../setup/freshStores.js';
+import { world } from '../../setup/world.js';
 import { blocksFor } from '../../support/api.js';
 import type { Client, TestPartner } from '../../support/client.js';
 import { each, load, portOf, spinRequest } from '../../support/load.js';
@@ -15,38 +13,29 @@ import { untilReleased } from '../../support/requestSegments.js';
 import type { ServerProcess } from '../../support/serverProcess.js';
 import { environment, spawnService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
 const IDS = 10_000;
 const COPIES = 3;
 const CONNECTIONS = 64;
 
-let stores: TestStores;
+const { stores, sql, redis } = world();
 let service: ServerProcess;
 let client: Client;
 let partner: TestPartner;
 let gameId: number;
 let otherGameId: number;
-let redis: Redis;
-let sql: postgres.Sql<{ bigint: bigint }>;
 
 beforeAll(async () => {
-  stores = await freshStores();
   service = await spawnService(environment(stores, { CELLS: '1' }));
   client = service.client;
   partner = await client.newPartner({ minReadyBlocks: blocksFor(IDS) });
   gameId = await client.newGame(partner.key, parSheet('classic-3-reel'), IDS);
   otherGameId = await client.newGame(partner.key, parSheet('classic-3-reel'));
-  redis = new Redis(stores.redisUrl, { protocol: 2 });
-  sql = postgres(stores.databaseUrl, { max: 1, types: { bigint: postgres.BigInt } });
 });
 
 afterAll(async () => {
-  redis.disconnect();
-  await sql.end();
   await service.end();
-  await stores.drop();
 });
 
 interface SpinAnswer extends Record<string, unknown> {

@@ -8,15 +8,12 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { outboxKey } from '../../../src/engine/redis/keys.js';
 import { LUA_DIR, loadScript } from '../../../src/engine/redis/scriptLoader.js';
-import { freshStores } from '../../setup/freshStores.js';
-import type { TestPartner } from '../../support/client.js';
+import { world } from '../../setup/world.js';
 import { rawRedis } from '../../support/redis.js';
 import { untilReleased } from '../../support/requestSegments.js';
 import { ROOT } from '../../support/root.js';
 import { act, dealUntil, isPlaying, newTable } from '../../support/rounds.js';
-import { startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
 /**
@@ -32,24 +29,17 @@ const filesOf = (life: string): string[] => {
   return [...(part ?? '').matchAll(/`((?:src|lua)\/[\w./]+\.(?:ts|lua))`/g)].map(([, file]) => file!);
 };
 
-let stores: TestStores;
-let service: Awaited<ReturnType<typeof startService>>;
-let partner: TestPartner;
+const { stores, service, partner } = world({ CELLS: '1', REQUEST_ID_WINDOW_S: '1' });
 const session = new Session();
 
 beforeAll(async () => {
-  stores = await freshStores();
   session.connect();
   await session.post('Profiler.enable');
   await session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: false });
-  service = await startService(stores, { CELLS: '1', REQUEST_ID_WINDOW_S: '1' });
-  partner = await service.newPartner();
 });
 
 afterAll(async () => {
   session.disconnect();
-  await service.stop();
-  await stores.drop();
 });
 
 const named = ({ functions }: Profiler.ScriptCoverage): boolean =>

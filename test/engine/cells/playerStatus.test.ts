@@ -1,53 +1,26 @@
-/**
- * Tests blocked players: their spins are refused, also after a rebuild of Redis, while their earlier requests
- * are still answered.
- */
-import type { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { audit } from '../../../src/books/audit/audit.js';
 import { SET_PLAYER_STATUS } from '../../../src/engine/cells/setPlayerStatus.js';
 import { cellKey, outboxKey, playersKey, waitingSharesKey } from '../../../src/engine/redis/keys.js';
 import { Scripts } from '../../../src/engine/redis/scripts.js';
-import { connectPostgres } from '../../../src/postgres/connect.js';
-import type { Sql } from '../../../src/postgres/connection.js';
-import { freshStores } from '../../setup/freshStores.js';
-import type { TestPartner } from '../../support/client.js';
+import { world } from '../../setup/world.js';
 import { RULES, setUp } from '../../support/communal.js';
 import { OUTBOX_MAX } from '../../support/dealing.js';
-import { type OpenNodes, openNodes, rawRedis } from '../../support/redis.js';
 import { deal, newTable, playOut } from '../../support/rounds.js';
-import { startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
-let stores: TestStores;
-let service: Awaited<ReturnType<typeof startService>>;
-let redis: Redis;
-let nodes: OpenNodes;
+const { stores, service, ownSql, redis, nodes, partner } = world({ CELLS: '1' });
 let sql: postgres.Sql;
-let ownSql: Sql;
-let partner: TestPartner;
 let gameId: number;
 
 beforeAll(async () => {
-  stores = await freshStores();
-  service = await startService(stores, { CELLS: '1' });
-  redis = rawRedis(stores.redisUrl);
-  nodes = await openNodes(stores.redisUrl);
   sql = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
-  ownSql = connectPostgres(stores.databaseUrl, { max: 2, name: 'test', onError: () => {} });
-  partner = await service.newPartner();
   gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
 });
 afterAll(async () => {
-  await service.stop();
-  redis.disconnect();
-  nodes.close();
   await sql.end();
-  await ownSql.end();
-  await stores.drop();
 });
 
 const spin = (playerId: string, requestId?: string) =>

@@ -35,7 +35,7 @@ import {
 } from '../../../src/engine/redis/scriptErrors.js';
 import { Scripts } from '../../../src/engine/redis/scripts.js';
 import { SPIN_STATUS } from '../../../src/engine/redis/statuses.js';
-import { freshStores } from '../../setup/freshStores.js';
+import { world } from '../../setup/world.js';
 import { Cleanup } from '../../support/cleanup.js';
 import {
   CELL,
@@ -51,7 +51,7 @@ import {
 import { type OpenNodes, openNodes, ownRedis, rawRedis } from '../../support/redis.js';
 import { CLAIMED, openedAt } from '../../support/requestSegments.js';
 
-let stores: Awaited<ReturnType<typeof freshStores>>;
+const { stores } = world();
 let luaDir: string;
 let redis: Redis;
 let nodes: OpenNodes;
@@ -81,7 +81,6 @@ async function open(url: string): Promise<void> {
 
 beforeAll(async () => {
   luaDir = watchedLua();
-  stores = await freshStores();
   await open(stores.redisUrl);
 });
 beforeEach(async () => {
@@ -91,7 +90,6 @@ beforeEach(async () => {
 afterAll(async () => {
   redis.disconnect();
   nodes.close();
-  await stores.drop();
   rmSync(luaDir, { recursive: true });
 });
 

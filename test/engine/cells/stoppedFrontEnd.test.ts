@@ -3,9 +3,8 @@
  * has the right cell of the partner, but lacks the newest move.
  */
 import { Redis } from 'ioredis';
-import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { freshStores } from '../../setup/freshStores.js';
+import { world } from '../../setup/world.js';
 import { booksHold } from '../../support/books.js';
 import type { Answer, Client } from '../../support/client.js';
 import { auditFindings } from '../../support/communal.js';
@@ -14,25 +13,19 @@ import { deal, newTable } from '../../support/rounds.js';
 import type { ServerProcess } from '../../support/serverProcess.js';
 import { environment, spawnService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
-let stores: TestStores;
-let sql: postgres.Sql<{ bigint: bigint }>;
+const { stores, sql } = world();
 let service: ServerProcess;
 let stopped: ServerProcess;
 
 beforeAll(async () => {
-  stores = await freshStores();
-  sql = postgres(stores.databaseUrl, { max: 2, types: { bigint: postgres.BigInt }, onnotice: () => {} });
   service = await spawnService(environment(stores, { CELLS: '2' }));
   stopped = await spawnService(environment(stores, { CELLS: '2', ROLES: 'http' }));
 });
 
 afterAll(async () => {
   for (const process of [service, stopped]) await process?.end('SIGKILL').catch(() => {});
-  await sql.end();
-  await stores.drop();
 });
 
 const REQUESTS = 8;

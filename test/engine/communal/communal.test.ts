@@ -1,12 +1,6 @@
-/**
- * Tests the communal progressive over HTTP: events, shares, notifications, and its state after a wipe of
- * Redis.
- */
-import { Redis } from 'ioredis';
-import postgres from 'postgres';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { communalKey, playersKey, recentKey, waitingSharesKey } from '../../../src/engine/redis/keys.js';
-import { freshStores } from '../../setup/freshStores.js';
+import { world } from '../../setup/world.js';
 import { booksHold } from '../../support/books.js';
 import type { TestPartner } from '../../support/client.js';
 import {
@@ -19,9 +13,7 @@ import {
   spin,
 } from '../../support/communal.js';
 import { IS_WHOLE } from '../../support/root.js';
-import { startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
 /** Number of spins. `npm run test:scale` sends 100,000. */
@@ -29,24 +21,11 @@ const SPINS = IS_WHOLE ? 100_000 : 1000;
 const CONNECTIONS = 64;
 const PLAYERS = ['a', 'b', 'c', 'd'];
 
-let stores: TestStores;
-let service: Awaited<ReturnType<typeof startService>>;
-let sql: postgres.Sql<{ bigint: bigint }>;
-let redis: Redis;
+const { stores, service, sql, redis } = world();
 let partner: TestPartner;
 
 beforeAll(async () => {
-  stores = await freshStores();
-  service = await startService(stores);
-  sql = postgres(stores.databaseUrl, { max: 2, types: { bigint: postgres.BigInt } });
-  redis = new Redis(stores.redisUrl, { protocol: 2 });
   partner = await service.newPartner({ openingBalanceUsd: 1000 });
-});
-afterAll(async () => {
-  redis?.disconnect();
-  await sql?.end();
-  await service?.stop();
-  await stores?.drop();
 });
 
 const newGame = (): Promise<number> => service.newGame(partner.key, parSheet('classic-3-reel'));

@@ -2,30 +2,21 @@
  * Tests the endpoints of communal progressives: their responses, all their error codes, and the order of the
  * checks.
  */
-import postgres from 'postgres';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { freshStores } from '../../setup/freshStores.js';
+import { beforeAll, expect, onTestFinished, test } from 'vitest';
+import { world } from '../../setup/world.js';
 import type { Answer, TestPartner } from '../../support/client.js';
 import { RULES, setUp, spin } from '../../support/communal.js';
 import { startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
-let stores: TestStores;
-let service: Awaited<ReturnType<typeof startService>>;
-let sql: postgres.Sql<{ bigint: bigint }>;
+const { stores, service, sql, partner: other } = world();
 let partner: TestPartner;
-let other: TestPartner;
 let gameId: number;
 let raffleId: number;
 
 beforeAll(async () => {
-  stores = await freshStores();
-  service = await startService(stores);
-  sql = postgres(stores.databaseUrl, { max: 1, types: { bigint: postgres.BigInt } });
   partner = await service.newPartner({ openingBalanceUsd: 1000 });
-  other = await service.newPartner();
   gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
   const raffle = await service.operator<{ gameConfigId: number }>(
     'POST',
@@ -39,11 +30,6 @@ beforeAll(async () => {
     },
   );
   raffleId = raffle.body.gameConfigId ?? 0;
-});
-afterAll(async () => {
-  await sql?.end();
-  await service?.stop();
-  await stores?.drop();
 });
 
 const code = (answer: Answer): string => `${answer.status} ${String(answer.body?.errorCode ?? 'OK')}`;

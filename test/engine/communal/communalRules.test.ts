@@ -1,8 +1,3 @@
-/**
- * Tests communal rules whose change was not confirmed: neither a rebuild nor a move may put them into force.
- */
-import { Redis } from 'ioredis';
-import postgres from 'postgres';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { type CommunalBody, readRules } from '../../../src/domain/communalRules.js';
 import { Communal } from '../../../src/engine/communal/communal.store.js';
@@ -12,7 +7,7 @@ import { requestSegments } from '../../../src/engine/redis/requestSegments.js';
 import { Scripts } from '../../../src/engine/redis/scripts.js';
 import { SPIN_STATUS } from '../../../src/engine/redis/statuses.js';
 import { connectPostgres } from '../../../src/postgres/connect.js';
-import { freshStores } from '../../setup/freshStores.js';
+import { world } from '../../setup/world.js';
 import { commandOnce } from '../../support/cellCommands.js';
 import type { TestPartner } from '../../support/client.js';
 import { auditFindings, RULES, setUp } from '../../support/communal.js';
@@ -21,7 +16,6 @@ import { type Cable, proxy } from '../../support/proxy.js';
 import { openNodes } from '../../support/redis.js';
 import { startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
 type Service = Awaited<ReturnType<typeof startService>>;
@@ -30,9 +24,7 @@ type Service = Awaited<ReturnType<typeof startService>>;
 const HELD_MS = 600_000;
 const NEW_RULES = { ...RULES, triggerInterval: 25 };
 
-let stores: TestStores;
-let sql: postgres.Sql<{ bigint: bigint }>;
-let redis: Redis;
+const { stores, sql, redis } = world();
 let cable: Cable;
 /**
  * The service deals and commits spins. The front end `front` connects to Redis through the proxy and has a
@@ -44,21 +36,15 @@ let partner: TestPartner;
 let gameId: number;
 
 beforeAll(async () => {
-  stores = await freshStores();
-  sql = postgres(stores.databaseUrl, { max: 1, types: { bigint: postgres.BigInt }, onnotice: () => {} });
-  redis = new Redis(stores.redisUrl, { protocol: 2 });
   cable = await proxy(stores.redisUrl);
   service = await startService(stores, { CELLS: '2' });
   const through = { ...stores, redisUrl: cable.url };
   front = await startService(through, { CELLS: '2', ROLES: 'http', SPIN_DEADLINE_MS: '1500' });
 });
 afterAll(async () => {
-  redis?.disconnect();
-  await sql?.end();
   await front?.stop();
   await cable?.close();
   await service?.stop();
-  await stores?.drop();
 });
 beforeEach(async () => {
   partner = await service.newPartner({ openingBalanceUsd: 1000 });

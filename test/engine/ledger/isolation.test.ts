@@ -8,27 +8,25 @@ import { openStore } from '../../../src/api/api.store.js';
 import { firstIdAt } from '../../../src/domain/entryId.js';
 import { Confirmations } from '../../../src/engine/cells/confirmations.js';
 import { connectPostgres } from '../../../src/postgres/connect.js';
-import { freshStores } from '../../setup/freshStores.js';
+import { world } from '../../setup/world.js';
 import type { TestPartner } from '../../support/client.js';
 import { proxy } from '../../support/proxy.js';
 import { rawRedis } from '../../support/redis.js';
 import { startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
 const WAGER = 0.25;
 /** A flush takes some tens of milliseconds. A statement that waits for the lock is cancelled after 8 s. */
 const SOON_MS = 7000;
 
-let stores: TestStores;
+const { stores } = world();
 let service: Awaited<ReturnType<typeof startService>>;
 let sql: postgres.Sql;
 let partner: TestPartner;
 let gameId: number;
 
 beforeAll(async () => {
-  stores = await freshStores();
   service = await startService(stores);
   sql = postgres(stores.databaseUrl, { max: 2, onnotice: () => {} });
   partner = await service.newPartner();
@@ -38,7 +36,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await sql?.end();
   await service?.stop();
-  await stores?.drop();
 });
 
 const spin = () => service.spin(partner.key, { gameId, playerId: 'p', wagerUsd: WAGER });

@@ -1,17 +1,14 @@
 /** Tests that every list of the ledger's columns matches the columns in Postgres. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { COLUMNS } from '../../../src/books/archive/columns.js';
 import { LEDGER, ledgerSql } from '../../../src/books/audit/auditColumns.js';
 import { ENTRY } from '../../../src/domain/layouts.js';
 import { LEDGER_MEMBERS } from '../../../src/domain/ledgerColumns.js';
 import { allColumnsSql, COPY_LEDGER } from '../../../src/engine/ledger/ledgerRow.store.js';
-import { connectPostgres } from '../../../src/postgres/connect.js';
-import type { Sql } from '../../../src/postgres/connection.js';
-import { freshStores } from '../../setup/freshStores.js';
+import { world } from '../../setup/world.js';
 import { ROOT } from '../../support/root.js';
-import type { TestStores } from '../../support/stores.js';
 
 interface StoredColumn {
   name: string;
@@ -19,8 +16,7 @@ interface StoredColumn {
   isNullable: boolean;
 }
 
-let stores: TestStores;
-let sql: Sql;
+const { ownSql: sql } = world();
 let stored: StoredColumn[];
 let names: string[];
 
@@ -29,14 +25,8 @@ const columnsOf = (table: string): Promise<StoredColumn[]> => sql<StoredColumn[]
   FROM pg_attribute WHERE attrelid = ${table}::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum`;
 
 beforeAll(async () => {
-  stores = await freshStores();
-  sql = connectPostgres(stores.databaseUrl, { max: 1, name: 'test', onError: () => {} });
   stored = await columnsOf('ledger');
   names = stored.map(({ name }) => name);
-});
-afterAll(async () => {
-  await sql?.end();
-  await stores?.drop();
 });
 
 test('the ledger table has the declared columns in the declared order', () => {

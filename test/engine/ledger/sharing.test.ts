@@ -2,35 +2,22 @@
  * Tests that several workers share the cells, and that the remaining workers together take over the cells of
  * a worker that leaves.
  */
-import postgres from 'postgres';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { freshStores } from '../../setup/freshStores.js';
+import { afterAll, expect, test } from 'vitest';
+import { world } from '../../setup/world.js';
 import { booksHold } from '../../support/books.js';
 import { expectWithin } from '../../support/expectWithin.js';
 import type { ServerProcess } from '../../support/serverProcess.js';
-import { environment, spawnService, startService } from '../../support/service.js';
+import { environment, spawnService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 import { pause, until } from '../../support/wait.js';
 
 const CELLS = '16';
 
-let stores: TestStores;
-let sql: postgres.Sql<{ bigint: bigint }>;
-let front: Awaited<ReturnType<typeof startService>>;
+const { stores, service: front, sql } = world({ CELLS, ROLES: 'http' });
 const workers: ServerProcess[] = [];
-
-beforeAll(async () => {
-  stores = await freshStores();
-  sql = postgres(stores.databaseUrl, { max: 2, types: { bigint: postgres.BigInt } });
-  front = await startService(stores, { CELLS, ROLES: 'http' });
-});
 
 afterAll(async () => {
   for (const worker of workers) await worker.end('SIGKILL').catch(() => {});
-  await front.stop();
-  await sql.end();
-  await stores.drop();
 });
 
 /** Returns the number of cells of each worker, largest first. */

@@ -1,9 +1,3 @@
-/**
- * Tests the void of a raffle: no more tickets are sold, each committed ticket is refunded exactly once, and
- * players keep their prizes.
- */
-import type { Redis } from 'ioredis';
-import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { poolFaults, type RevealedPool } from '../../../src/domain/games/rafflePool.js';
 import { notifyGameStatuses } from '../../../src/engine/catalog/dealingSwitches.store.js';
@@ -12,17 +6,15 @@ import { cellKey, gamesKey, outboxKey } from '../../../src/engine/redis/keys.js'
 import { FAILPOINTS, type Failpoint } from '../../../src/platform/failpoints.js';
 import { connectPostgres } from '../../../src/postgres/connect.js';
 import { examineBlock } from '../../../verifier/verify.mjs';
-import { freshStores } from '../../setup/freshStores.js';
+import { world } from '../../setup/world.js';
 import { booksHold } from '../../support/books.js';
 import type { TestPartner } from '../../support/client.js';
 import { command } from '../../support/command.js';
 import { auditFindings } from '../../support/communal.js';
 import { movePartner } from '../../support/moves.js';
-import { rawRedis } from '../../support/redis.js';
 import { IS_WHOLE } from '../../support/root.js';
 import { environment, spawnService, startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
 interface Voided {
@@ -36,10 +28,7 @@ interface Voided {
 
 const PRICE = 0.5;
 const REASON = 'Tickets were shown that a restore has lost';
-let stores: TestStores;
-let sql: postgres.Sql<{ bigint: bigint }>;
-let redis: Redis;
-let front: Awaited<ReturnType<typeof startService>>;
+const { stores, service: front, sql, redis } = world({ ROLES: 'http', CELLS: '2' });
 let worker: Awaited<ReturnType<typeof startService>> | undefined;
 let partner: TestPartner;
 
@@ -54,20 +43,12 @@ const stopWorker = async (): Promise<void> => {
 };
 
 beforeAll(async () => {
-  stores = await freshStores();
-  sql = postgres(stores.databaseUrl, { max: 3, types: { bigint: postgres.BigInt } });
-  redis = rawRedis(stores.redisUrl);
-  front = await startService(stores, { ROLES: 'http', CELLS: '2' });
   await startWorker();
   partner = await front.newPartner({ openingBalanceUsd: 10 });
 });
 
 afterAll(async () => {
-  await front?.stop();
   await stopWorker();
-  redis?.disconnect();
-  await sql?.end();
-  await stores?.drop();
 });
 
 let made = 0;

@@ -3,34 +3,25 @@
  * the raffle is closed.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { freshStores } from '../../setup/freshStores.js';
-import type { TestPartner } from '../../support/client.js';
+import { world } from '../../setup/world.js';
 import { constants, startService } from '../../support/service.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
 type Service = Awaited<ReturnType<typeof startService>>;
 
-let stores: TestStores;
-let service: Service;
+const { stores, service, partner } = world({ CELLS: '1' });
 let late: Service;
-let partner: TestPartner;
 
 beforeAll(async () => {
-  stores = await freshStores();
-  service = await startService(stores, { CELLS: '1' });
   late = await startService(stores, {
     CELLS: '1',
     ROLES: 'http',
     ...constants({ catalogPollMs: 3_600_000 }),
   });
-  partner = await service.newPartner();
 });
 
 afterAll(async () => {
   await late?.stop();
-  await service?.stop();
-  await stores?.drop();
 });
 
 async function newRaffle(): Promise<number> {

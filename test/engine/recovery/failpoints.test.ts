@@ -1,29 +1,19 @@
-/**
- * Kills the worker by SIGKILL at each failpoint. The next worker must continue without losing or repeating
- * anything.
- */
-import { Redis } from 'ioredis';
-import postgres from 'postgres';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { outboxKey, playerField, playersKey } from '../../../src/engine/redis/keys.js';
 import { FAILPOINTS, type Failpoint } from '../../../src/platform/failpoints.js';
-import { freshStores } from '../../setup/freshStores.js';
+import { world } from '../../setup/world.js';
 import { booksHold } from '../../support/books.js';
 import type { TestPartner } from '../../support/client.js';
 import { auditFindings, auditReport } from '../../support/communal.js';
 import { IS_WHOLE } from '../../support/root.js';
 import { environment, spawnService, startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
 const WAGER = 0.25;
 const PLAYERS = 3;
 
-let stores: TestStores;
-let sql: postgres.Sql<{ bigint: bigint }>;
-let redis: Redis;
-let front: Awaited<ReturnType<typeof startService>>;
+const { stores, service: front, sql, redis } = world({ ROLES: 'http' });
 /** The games are in two cells, so that a flush covers several cells. */
 let games: { partner: TestPartner; gameId: number }[];
 let partner: TestPartner;
@@ -37,10 +27,6 @@ const endLeases = () => sql`UPDATE cells SET lease_until = '-infinity'`;
 const worker = () => startService(stores, { ROLES: 'worker' });
 
 beforeAll(async () => {
-  stores = await freshStores();
-  sql = postgres(stores.databaseUrl, { max: 2, types: { bigint: postgres.BigInt } });
-  redis = new Redis(stores.redisUrl, { protocol: 2 });
-  front = await startService(stores, { ROLES: 'http' });
   const first = await worker();
   games = [];
   for (let made = 0; made < 2; made++) {
@@ -51,13 +37,6 @@ beforeAll(async () => {
   await spins('first', 10);
   await until(async () => (await booked()) === answered.size, 'the first spins are booked');
   await first.stop();
-});
-
-afterAll(async () => {
-  await front?.stop();
-  redis?.disconnect();
-  await sql?.end();
-  await stores?.drop();
 });
 
 const booked = async (): Promise<number> =>

@@ -2,33 +2,25 @@
  * Tests that cells that are rebuilt at the same time share one scan of the ledger, and that no cell blocks or
  * ends the scan of another.
  */
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeAll, beforeEach, expect, test } from 'vitest';
 import { entryCell, firstIdAt } from '../../../src/domain/entryId.js';
 import { LedgerScan } from '../../../src/engine/recovery/ledgerScan.js';
 import { RECOVERED } from '../../../src/engine/recovery/recoveries.store.js';
-import { connectPostgres } from '../../../src/postgres/connect.js';
 import type { Sql } from '../../../src/postgres/connection.js';
-import { freshStores } from '../../setup/freshStores.js';
-import { startService } from '../../support/service.js';
+import { world } from '../../setup/world.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
 const CELLS = 4;
 const SPINS = 5;
 const FROM = firstIdAt(0);
 
-let stores: TestStores;
-let service: Awaited<ReturnType<typeof startService>>;
-let sql: Sql;
+const { service, ownSql: sql } = world({ CELLS: String(CELLS) });
 /** Number of transactions that were started. Each scan is one transaction. */
 let scans = 0;
 let counted: Sql;
 
 beforeAll(async () => {
-  stores = await freshStores();
-  service = await startService(stores, { CELLS: String(CELLS) });
-  sql = connectPostgres(stores.databaseUrl, { max: 4, name: 'test', onError: () => {} });
   counted = Object.assign(
     ((text: TemplateStringsArray, ...values: unknown[]) => sql(text, ...values)) as Sql,
     {
@@ -51,11 +43,6 @@ beforeAll(async () => {
   }
   const rows = async () => (await sql`SELECT 1 FROM ledger`).length;
   await until(async () => (await rows()) === CELLS * (SPINS + 1), 'all is booked');
-});
-afterAll(async () => {
-  await service?.stop();
-  await sql?.end();
-  await stores?.drop();
 });
 beforeEach(() => {
   scans = 0;

@@ -3,14 +3,13 @@
  * a million rows; other runs use a tenth of that.
  */
 import { Redis } from 'ioredis';
-import postgres from 'postgres';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { firstIdAt } from '../../../src/domain/entryId.js';
 import { ensurePartition } from '../../../src/engine/ledger/ledger.store.js';
 import { slotOfCell } from '../../../src/engine/redis/slots.js';
 import { connectPostgres } from '../../../src/postgres/connect.js';
 import { appendWaiting } from '../../../src/publicLog/log/logAppend.store.js';
-import { freshStores } from '../../setup/freshStores.js';
+import { world } from '../../setup/world.js';
 import { booksHold } from '../../support/books.js';
 import type { TestPartner } from '../../support/client.js';
 import { ownCluster } from '../../support/cluster.js';
@@ -18,7 +17,6 @@ import { expectWithin } from '../../support/expectWithin.js';
 import { IS_WHOLE } from '../../support/root.js';
 import { startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
 const ROWS = IS_WHOLE ? 1_000_000 : 100_000;
@@ -27,15 +25,12 @@ const PLAYERS = 10_000;
 const READY_WITHIN_MS = 30_000;
 const DAY_MS = 86_400_000;
 
-let stores: TestStores;
-let sql: postgres.Sql<{ bigint: bigint }>;
+const { stores, sql } = world();
 let partner: TestPartner;
 let games: number[];
 let firstMs: number;
 
 beforeAll(async () => {
-  stores = await freshStores();
-  sql = postgres(stores.databaseUrl, { max: 2, types: { bigint: postgres.BigInt }, onnotice: () => {} });
   const service = await startService(stores);
   partner = await service.newPartner();
   const upload = await service.partner('POST', '/par-sheets', partner.key, parSheet('classic-3-reel'));
@@ -56,11 +51,6 @@ beforeAll(async () => {
   );
   await service.stop();
   await fillLedger();
-});
-
-afterAll(async () => {
-  await sql?.end();
-  await stores?.drop();
 });
 
 /**

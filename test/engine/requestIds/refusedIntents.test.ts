@@ -1,28 +1,9 @@
-/** Tests that Redis stores a single number for all refused intents: the highest. */
-import type { Redis } from 'ioredis';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { freshStores } from '../../setup/freshStores.js';
+import { expect, test } from 'vitest';
+import { world } from '../../setup/world.js';
 import { auditFindings } from '../../support/communal.js';
-import { rawRedis } from '../../support/redis.js';
-import { startService } from '../../support/service.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
-let stores: TestStores;
-let service: Awaited<ReturnType<typeof startService>>;
-let redis: Redis;
-
-beforeAll(async () => {
-  stores = await freshStores();
-  redis = rawRedis(stores.redisUrl);
-  service = await startService(stores, { CELLS: '1', REQUEST_ID_WINDOW_S: '1' });
-});
-
-afterAll(async () => {
-  redis?.disconnect();
-  await service?.stop();
-  await stores?.drop();
-});
+const { stores, service, redis } = world({ CELLS: '1', REQUEST_ID_WINDOW_S: '1' });
 
 test('for any number of refused adjustments, Redis stores only one number and binds no request id', async () => {
   const { partnerId } = await service.newPartner({ balanceMode: 'enforce', openingBalanceUsd: 0 });

@@ -16,8 +16,7 @@ import {
 } from '../../../src/engine/requestIds/requestRuns.store.js';
 import { connectPostgres } from '../../../src/postgres/connect.js';
 import type { Sql } from '../../../src/postgres/connection.js';
-import { freshStores } from '../../setup/freshStores.js';
-import type { TestStores } from '../../support/stores.js';
+import { world } from '../../setup/world.js';
 
 /**
  * Numbers of ids in the runs. The largest run has several pages of blocks, and each other run has only a part
@@ -26,18 +25,16 @@ import type { TestStores } from '../../support/stores.js';
 const SIZES = [90_000, 1, 400, 31_000, 7, 2_000];
 const SAME = hashOf('same');
 
-let stores: TestStores;
+const { stores } = world();
 let sql: Sql;
 
 beforeAll(async () => {
-  stores = await freshStores();
   sql = connectPostgres(stores.databaseUrl, { max: 2, name: 'runs', onError: () => {} });
   await install(sql, { cells: 1, idempotencyTtlSeconds: 86_400 });
 });
 
 afterAll(async () => {
   await sql.end();
-  await stores.drop();
 });
 
 function hashOf(name: string): Buffer {

@@ -4,7 +4,6 @@
  */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import type { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { FORMATS } from '../../../src/domain/formats.js';
@@ -18,12 +17,10 @@ import {
 } from '../../../src/engine/upgrade/processes.store.js';
 import { connectPostgres } from '../../../src/postgres/connect.js';
 import type { Sql } from '../../../src/postgres/connection.js';
-import { freshStores } from '../../setup/freshStores.js';
-import { rawRedis } from '../../support/redis.js';
+import { world } from '../../setup/world.js';
 import { cliOf, ROOT } from '../../support/root.js';
 import { type LoggedService, startLogged, startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
 const NEXT = FORMATS.newest + 1;
@@ -35,14 +32,11 @@ const NEWER = {
   formats: { oldest: FORMATS.newest, newest: NEXT },
 };
 
-let stores: TestStores;
-let redis: Redis;
+const { stores, redis } = world();
 let books: postgres.Sql;
 let sql: Sql;
 let service: LoggedService;
 beforeAll(async () => {
-  stores = await freshStores();
-  redis = rawRedis(stores.redisUrl);
   books = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
   sql = connectPostgres(stores.databaseUrl, { max: 2, name: 'upgrade test', onError: () => {} });
   // The written format is recorded only in the row of the table `installation`.
@@ -53,8 +47,6 @@ afterAll(async () => {
   await service?.running.stop();
   await sql.end();
   await books.end();
-  redis.disconnect();
-  await stores.drop();
 });
 
 const spindle = (...args: string[]) =>

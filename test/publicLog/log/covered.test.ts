@@ -7,13 +7,12 @@ import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Failpoint } from '../../../src/platform/failpoints.js';
 import { examine } from '../../../verifier/verify.mjs';
-import { freshStores } from '../../setup/freshStores.js';
+import { world } from '../../setup/world.js';
 import { auditFindings } from '../../support/communal.js';
 import { IS_WHOLE } from '../../support/root.js';
 import { deal, registerTable } from '../../support/rounds.js';
 import { environment, spawnService, startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
 /** Total number of outcomes to deal, and the number dealt concurrently after each checkpoint. */
@@ -54,26 +53,21 @@ interface Kind {
   play(gameId: number, name: string): Promise<Omit<Dealt, 'seen'> | undefined>;
 }
 
-let stores: TestStores;
+const { stores, service: front } = world({ ROLES: 'http' });
 let sql: postgres.Sql;
-let front: Awaited<ReturnType<typeof startService>>;
 let partner: { key: string; partnerId: number };
 let sheetId: number;
 
 beforeAll(async () => {
-  stores = await freshStores();
   sql = postgres(stores.databaseUrl, { max: 2, onnotice: () => {} });
   // The first worker creates the public log.
   const first = await worker();
-  front = await startService(stores, { ROLES: 'http' });
   partner = await front.newPartner({ openingBalanceUsd: 10_000 });
   sheetId = await front.api.addSheet(partner.key, SHEET);
   await first.stop();
 });
 afterAll(async () => {
-  await front?.stop();
   await sql?.end();
-  await stores?.drop();
 });
 
 const worker = () => startService(stores, { ROLES: 'worker' });

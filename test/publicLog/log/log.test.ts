@@ -11,12 +11,11 @@ import { leafHash, MemoryTree } from '../../../src/domain/publicLog/tree.js';
 import { connectPostgres } from '../../../src/postgres/connect.js';
 import { noteAuditHead } from '../../../src/publicLog/log/publicLog.store.js';
 import { examine, verify } from '../../../verifier/verify.mjs';
-import { freshStores } from '../../setup/freshStores.js';
+import { world } from '../../setup/world.js';
 import { auditFindings } from '../../support/communal.js';
 import { dealUntil, newTable, play, playOut, type RoundAnswer } from '../../support/rounds.js';
 import { startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
-import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 import { expectHistories } from './histories.js';
 
@@ -48,13 +47,12 @@ interface Proof {
   [member: string]: unknown;
 }
 
-let stores: TestStores;
+const { stores } = world();
 let service: Awaited<ReturnType<typeof startService>>;
 let sql: postgres.Sql;
 let partner: { key: string; partnerId: number };
 let logKey: string;
 beforeAll(async () => {
-  stores = await freshStores();
   service = await startService(stores, { CELLS: '2' });
   sql = postgres(stores.databaseUrl, { max: 2, onnotice: () => {} });
   partner = await service.newPartner({ openingBalanceUsd: 1000 });
@@ -64,7 +62,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await service?.stop();
   await sql?.end();
-  await stores?.drop();
 });
 
 const ask = <T = Record<string, unknown>>(path: string) =>
