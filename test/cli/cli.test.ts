@@ -6,7 +6,6 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { verifyPool } from '../../src/cli/verifyPool.js';
 import { world } from '../setup/world.js';
@@ -24,10 +23,9 @@ interface Ended {
   readonly error: string;
 }
 
-const { stores, service, partner } = world(constants({ authFailureLimit: 1_000_000 }));
+const { service, partner, sql } = world(constants({ authFailureLimit: 1_000_000 }));
 let gameId: number;
 let folder: string;
-let sql: postgres.Sql;
 
 /** Runs the command with only these settings in its environment, and none for a store. */
 async function run(env: NodeJS.ProcessEnv, args: readonly string[], input = ''): Promise<Ended> {
@@ -76,12 +74,10 @@ function file(name: string, content: string | Uint8Array): string {
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'spindle-cli-'));
-  sql = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
   gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
 });
 
 afterAll(async () => {
-  await sql?.end();
   rmSync(folder, { recursive: true, force: true });
 });
 

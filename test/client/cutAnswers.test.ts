@@ -9,7 +9,6 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Spindle } from '../../clients/typescript/src/index.js';
 import { world } from '../setup/world.js';
-import type { TestPartner } from '../support/client.js';
 import { type Cable, proxy } from '../support/proxy.js';
 import { ROOT } from '../support/root.js';
 import { parSheet } from '../support/sheets.js';
@@ -20,13 +19,14 @@ const run = promisify(execFile);
 const BYTES = 1600;
 const LANES = 8;
 
-const { service } = world({ CELLS: '1' });
-let partner: TestPartner;
+const { service, partner } = world(
+  { CELLS: '1' },
+  { partner: { spinRateLimit: 1_000_000, apiRateLimit: 1_000_000 } },
+);
 let gameId: number;
 const cables: Cable[] = [];
 
 beforeAll(async () => {
-  partner = await service.newPartner({ spinRateLimit: 1_000_000, apiRateLimit: 1_000_000 });
   gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
 });
 afterAll(async () => {

@@ -3,21 +3,12 @@
  * is rebuilt.
  */
 import { Client } from 'pg';
-import postgres from 'postgres';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { makeIndexes } from '../../src/postgres/concurrentIndexes.js';
 import { world } from '../setup/world.js';
 import { until } from '../support/wait.js';
 
-const { stores } = world();
-let sql: postgres.Sql;
-
-beforeAll(async () => {
-  sql = postgres(stores.databaseUrl, { max: 3, onnotice: () => {} });
-});
-afterAll(async () => {
-  await sql?.end();
-});
+const { stores, sql } = world();
 
 const valid = async (): Promise<string[]> => {
   const rows = await sql`

@@ -15,17 +15,11 @@ import { Cleanup } from '../support/cleanup.js';
 import type { TestPartner } from '../support/client.js';
 import { type OpenNodes, openNodes, rawRedis } from '../support/redis.js';
 import { startService } from '../support/service.js';
-import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
 import { freshStores } from './freshStores.js';
 
 export type Service = Awaited<ReturnType<typeof startService>>;
 export type BooksSql = postgres.Sql<{ bigint: bigint }>;
-
-/** A game of the PAR sheet classic-3-reel, which costs 0.25 USD, with its partner. */
-export interface TestGame extends TestPartner {
-  readonly gameId: number;
-}
 
 export interface World {
   /** Empty stores with the schema. */
@@ -38,11 +32,8 @@ export interface World {
   readonly redis: Redis;
   /** The nodes of Redis as the service sees them. */
   readonly nodes: OpenNodes;
-  /** A partner without rate limits. */
+  /** A partner without rate limits, unless the options say otherwise. */
   readonly partner: TestPartner;
-  readonly game: TestGame;
-  /** Spins {@link game} once. */
-  readonly spin: (playerId: string, requestId?: string) => ReturnType<Service['spin']>;
 }
 
 const POOL = { max: 4, onnotice: () => {}, types: { bigint: postgres.BigInt } };
@@ -52,9 +43,16 @@ const OWN_POOL = { max: 4, name: 'test', onError: () => {} };
  * Must be called at the top of a file or of a `describe`, and destructured there.
  *
  * @param settings settings of the service, beyond those of every test
- * @param outside the service's clock and resolver
+ * @param options.partner settings of the partner
+ * @param options.outside the service's clock and resolver
  */
-export function world(settings: NodeJS.ProcessEnv = {}, outside: Partial<Outside> = {}): World {
+export function world(
+  settings: NodeJS.ProcessEnv = {},
+  {
+    partner,
+    outside = {},
+  }: { partner?: Parameters<Service['newPartner']>[0]; outside?: Partial<Outside> } = {},
+): World {
   const open: Partial<{ -readonly [Name in keyof World]: World[Name] }> = {};
   const wanted = new Set<keyof World>();
   const cleanup = new Cleanup();
@@ -91,17 +89,7 @@ export function world(settings: NodeJS.ProcessEnv = {}, outside: Partial<Outside
       return service;
     },
     async partner() {
-      return (await need('service')).newPartner();
-    },
-    async game() {
-      const service = await need('service');
-      const partner = await need('partner');
-      return { ...partner, gameId: await service.newGame(partner.key, parSheet('classic-3-reel')) };
-    },
-    async spin() {
-      const { key, gameId } = await need('game');
-      const service = await need('service');
-      return (playerId, requestId) => service.spin(key, { gameId, playerId, wagerUsd: 0.25, requestId });
+      return (await need('service')).newPartner(partner);
     },
   };
   async function need<Name extends keyof World>(name: Name): Promise<World[Name]> {

@@ -4,7 +4,6 @@
  */
 import { beforeEach, expect, test } from 'vitest';
 import { world } from '../../setup/world.js';
-import type { TestPartner } from '../../support/client.js';
 import { timeoutFor } from '../../support/expectWithin.js';
 import { proxy } from '../../support/proxy.js';
 import { deal, newTable, playOut } from '../../support/rounds.js';
@@ -14,13 +13,14 @@ import { until } from '../../support/wait.js';
 
 const HELD_WITHIN_MS = timeoutFor(1000);
 
-const { stores, service } = world();
-let partner: TestPartner;
+const { stores, service, partner } = world(
+  {},
+  { partner: { spinRateLimit: 100_000, apiRateLimit: 100_000 } },
+);
 let gameId: number;
 
 beforeEach(async () => {
   await setAll('ON');
-  partner = await service.newPartner({ spinRateLimit: 100_000, apiRateLimit: 100_000 });
   gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
 });
 

@@ -1,5 +1,3 @@
-/** Tests named operators, their roles, and the sessions of the console (docs/contract.md §15.7). */
-import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { ENDPOINTS } from '../../../src/api/index.js';
@@ -27,19 +25,16 @@ interface Session {
 }
 
 const patient = constants({ authFailureLimit: 1_000_000 });
-const { stores, service: client } = world(patient);
-let redis: Redis;
+const { stores, service: client, redis } = world(patient);
 /** A second front end on the same stores. */
 let other: Client & { stop(): Promise<void> };
 
 beforeAll(async () => {
-  redis = new Redis(stores.redisUrl);
   other = await startService(stores, { ...patient, ROLES: 'http' });
 });
 
 afterAll(async () => {
   await other.stop();
-  redis.disconnect();
 });
 
 // The service delays its responses from the fourth wrong key within a minute, so the counter of wrong keys is

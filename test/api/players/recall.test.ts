@@ -4,7 +4,6 @@
  */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { world } from '../../setup/world.js';
-import type { TestPartner } from '../../support/client.js';
 import { RULES, setUp } from '../../support/communal.js';
 import { act, deal, newTable, play, type RoundAnswer } from '../../support/rounds.js';
 import { microsOf } from '../../support/settlement.js';
@@ -30,15 +29,13 @@ const BONUS = {
   tiers: [{ tierLevel: 1, tierName: 'Mini', triggerAtSpins: 10, amountUsd: '5.00' }],
 };
 
-const { service } = world();
-let partner: TestPartner;
+const { service, partner } = world({}, { partner: { openingBalanceUsd: 1000 } });
 let slot: number;
 let communal: number;
 let raffle: number;
 let table: number;
 
 beforeAll(async () => {
-  partner = await service.newPartner({ openingBalanceUsd: 1000 });
   slot = await service.newGame(partner.key, parSheet('classic-3-reel'));
   communal = await service.newGame(partner.key, parSheet('classic-3-reel'));
   await setUp(service, communal, BONUS);

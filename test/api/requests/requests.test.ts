@@ -1,6 +1,5 @@
 import { beforeAll, expect, test } from 'vitest';
 import { world } from '../../setup/world.js';
-import type { TestPartner } from '../../support/client.js';
 import { untilReleased } from '../../support/requestSegments.js';
 import { deal, newTable } from '../../support/rounds.js';
 import { parSheet } from '../../support/sheets.js';
@@ -13,12 +12,13 @@ interface Found extends Json {
   readonly refusedAdjustments: readonly Json[];
 }
 
-const { service, redis } = world({ CELLS: '1', REQUEST_ID_WINDOW_S: '1' });
-let partner: TestPartner;
+const { service, redis, partner } = world(
+  { CELLS: '1', REQUEST_ID_WINDOW_S: '1' },
+  { partner: { openingBalanceUsd: 100, balanceMode: 'enforce' } },
+);
 let gameId: number;
 
 beforeAll(async () => {
-  partner = await service.newPartner({ openingBalanceUsd: 100, balanceMode: 'enforce' });
   gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
 });
 

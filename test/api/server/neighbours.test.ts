@@ -1,18 +1,8 @@
-/** Tests that a partner whose requests take long in Postgres delays neither other partners nor operators. */
-import postgres from 'postgres';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { world } from '../../setup/world.js';
 import { until } from '../../support/wait.js';
 
-const { stores, service } = world();
-let sql: postgres.Sql;
-
-beforeAll(async () => {
-  sql = postgres(stores.databaseUrl, { max: 2, onnotice: () => {} });
-});
-afterAll(async () => {
-  await sql?.end();
-});
+const { service, sql } = world();
 
 /** Number of statements that wait for a lock in the test's database. */
 async function blocked(): Promise<number> {

@@ -1,14 +1,9 @@
 /** Tests that no cache may store the answers of the operator API and answers that show a key or a secret. */
-import { beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { world } from '../../setup/world.js';
-import { OPERATOR_KEY, type TestPartner } from '../../support/client.js';
+import { OPERATOR_KEY } from '../../support/client.js';
 
-const { service } = world();
-let partner: TestPartner;
-
-beforeAll(async () => {
-  partner = await service.newPartner({ environment: 'sandbox' });
-});
+const { service, partner } = world({}, { partner: { environment: 'sandbox' } });
 
 const OPERATOR = '/api/operator/v1';
 const PARTNER = '/api/partner/v1';

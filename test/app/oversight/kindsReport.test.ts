@@ -5,7 +5,6 @@
 import postgres from 'postgres';
 import { beforeAll, expect, test } from 'vitest';
 import { world } from '../../setup/world.js';
-import type { TestPartner } from '../../support/client.js';
 import { RULES, setUp } from '../../support/communal.js';
 import { dealUntil, newTable, playOut, type RoundAnswer } from '../../support/rounds.js';
 import { microsOf } from '../../support/settlement.js';
@@ -51,8 +50,7 @@ const BONUS = {
   tiers: [{ tierLevel: 1, tierName: 'Mini', triggerAtSpins: 10, amountUsd: '5.00' }],
 };
 
-const { stores, service } = world();
-let partner: TestPartner;
+const { stores, service, partner } = world({}, { partner: { openingBalanceUsd: 1000 } });
 let communal: number;
 let table: number;
 /** Sums of the responses to players, by game. */
@@ -75,7 +73,6 @@ async function spin(gameId: number, playerId: string, wagerUsd = WAGER): Promise
 }
 
 beforeAll(async () => {
-  partner = await service.newPartner({ openingBalanceUsd: 1000 });
   const slot = await service.newGame(partner.key, parSheet('classic-3-reel'));
   communal = await service.newGame(partner.key, parSheet('classic-3-reel'));
   await setUp(service, communal, BONUS);

@@ -7,7 +7,11 @@ import { command } from '../../support/command.js';
 import { parSheet } from '../../support/sheets.js';
 import { until } from '../../support/wait.js';
 
-const { service, ownSql: sql } = world();
+const {
+  service,
+  ownSql: sql,
+  partner,
+} = world({}, { partner: { openingBalanceUsd: 7.25, largeWinThresholdUsd: 0.2 } });
 let partner: { partnerId: number; key: string };
 let games: number[];
 const today = () => new Date().toISOString().slice(0, 10);
@@ -31,7 +35,6 @@ const asCsv = (base: 'operator' | 'partner', path: string) =>
   });
 
 beforeAll(async () => {
-  partner = await service.newPartner({ openingBalanceUsd: 7.25, largeWinThresholdUsd: 0.2 });
   games = [
     await service.newGame(partner.key, parSheet('classic-3-reel')),
     await service.newGame(partner.key, parSheet('classic-3-reel')),

@@ -1,5 +1,4 @@
-import postgres from 'postgres';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { readConfig } from '../../../src/app/config.js';
 import { dueDay } from '../../../src/books/settlement/schedule.js';
 import type { OnReport } from '../../../src/books/settlement/settlements.store.js';
@@ -27,24 +26,18 @@ import { until } from '../../support/wait.js';
 
 type Service = Awaited<ReturnType<typeof startService>>;
 
-const { stores, redis } = world();
-let sql: postgres.Sql;
+const { stores, redis, sql } = world();
 let today: string;
 let never: string;
 const workers: TestWorker[] = [];
 
 beforeAll(async () => {
-  sql = postgres(stores.databaseUrl, { max: 3, onnotice: () => {} });
   today = dayAt(Date.now());
   never = longAgo(today);
 });
 
 afterEach(async () => {
   await Promise.all(workers.splice(0).map((each) => each.end()));
-});
-
-afterAll(async () => {
-  await sql.end();
 });
 
 async function worker(...more: [Parameters<typeof settlementWorker>[2]?]): Promise<TestWorker> {

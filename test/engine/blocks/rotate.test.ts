@@ -4,8 +4,7 @@
  */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import postgres from 'postgres';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { LOG_ENTRY_KINDS } from '../../../src/domain/publicLog/openings.js';
 import { Rotations } from '../../../src/engine/blocks/rotations.store.js';
 import { connectPostgres } from '../../../src/postgres/connect.js';
@@ -17,15 +16,7 @@ import { until } from '../../support/wait.js';
 
 const BLOCK = 2048;
 
-const { stores, service, redis } = world({ CELLS: '1', SPIN_DEADLINE_MS: '3000' });
-let books: postgres.Sql;
-beforeAll(async () => {
-  books = postgres(stores.databaseUrl, { max: 2, onnotice: () => {} });
-});
-afterAll(async () => {
-  await books.end();
-});
-
+const { stores, service, redis, sql: books } = world({ CELLS: '1', SPIN_DEADLINE_MS: '3000' });
 const rotate = (gameId: number, body: object = { reason: 'seen' }) =>
   service.operator('POST', `/games/${gameId}/rotate`, body);
 const voidsOf = (gameId: number) => books<{ from: number; to: number; reason: string }[]>`

@@ -1,5 +1,4 @@
-import postgres from 'postgres';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { audit } from '../../../src/books/audit/audit.js';
 import { SET_PLAYER_STATUS } from '../../../src/engine/cells/setPlayerStatus.js';
 import { cellKey, outboxKey, playersKey, waitingSharesKey } from '../../../src/engine/redis/keys.js';
@@ -11,18 +10,12 @@ import { deal, newTable, playOut } from '../../support/rounds.js';
 import { parSheet } from '../../support/sheets.js';
 import { until } from '../../support/wait.js';
 
-const { stores, service, ownSql, redis, nodes, partner } = world({ CELLS: '1' });
-let sql: postgres.Sql;
+const { service, ownSql, redis, nodes, partner, sql } = world({ CELLS: '1' });
 let gameId: number;
 
 beforeAll(async () => {
-  sql = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
   gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
 });
-afterAll(async () => {
-  await sql.end();
-});
-
 const spin = (playerId: string, requestId?: string) =>
   service.spin(partner.key, { gameId, playerId, wagerUsd: 0.25, requestId });
 const setStatus = (playerId: string, body: object, partnerId = partner.partnerId) =>

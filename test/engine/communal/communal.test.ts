@@ -1,8 +1,7 @@
-import { beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { communalKey, playersKey, recentKey, waitingSharesKey } from '../../../src/engine/redis/keys.js';
 import { world } from '../../setup/world.js';
 import { booksHold } from '../../support/books.js';
-import type { TestPartner } from '../../support/client.js';
 import {
   auditFindings,
   type Bonus,
@@ -21,12 +20,7 @@ const SPINS = IS_WHOLE ? 100_000 : 1000;
 const CONNECTIONS = 64;
 const PLAYERS = ['a', 'b', 'c', 'd'];
 
-const { stores, service, sql, redis } = world();
-let partner: TestPartner;
-
-beforeAll(async () => {
-  partner = await service.newPartner({ openingBalanceUsd: 1000 });
-});
+const { stores, service, sql, redis, partner } = world({}, { partner: { openingBalanceUsd: 1000 } });
 
 const newGame = (): Promise<number> => service.newGame(partner.key, parSheet('classic-3-reel'));
 

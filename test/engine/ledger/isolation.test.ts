@@ -1,8 +1,3 @@
-/**
- * Tests that ledger queries of one partner delay neither flushes nor the spins and look-ups of another
- * partner.
- */
-import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openStore } from '../../../src/api/api.store.js';
 import { firstIdAt } from '../../../src/domain/entryId.js';
@@ -20,21 +15,18 @@ const WAGER = 0.25;
 /** A flush takes some tens of milliseconds. A statement that waits for the lock is cancelled after 8 s. */
 const SOON_MS = 7000;
 
-const { stores } = world();
+const { stores, sql } = world();
 let service: Awaited<ReturnType<typeof startService>>;
-let sql: postgres.Sql;
 let partner: TestPartner;
 let gameId: number;
 
 beforeAll(async () => {
   service = await startService(stores);
-  sql = postgres(stores.databaseUrl, { max: 2, onnotice: () => {} });
   partner = await service.newPartner();
   gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
 });
 
 afterAll(async () => {
-  await sql?.end();
   await service?.stop();
 });
 

@@ -8,7 +8,6 @@ import { connectPostgres } from '../../../src/postgres/connect.js';
 import { examineBlock } from '../../../verifier/verify.mjs';
 import { world } from '../../setup/world.js';
 import { booksHold } from '../../support/books.js';
-import type { TestPartner } from '../../support/client.js';
 import { command } from '../../support/command.js';
 import { auditFindings } from '../../support/communal.js';
 import { movePartner } from '../../support/moves.js';
@@ -28,9 +27,14 @@ interface Voided {
 
 const PRICE = 0.5;
 const REASON = 'Tickets were shown that a restore has lost';
-const { stores, service: front, sql, redis } = world({ ROLES: 'http', CELLS: '2' });
+const {
+  stores,
+  service: front,
+  sql,
+  redis,
+  partner,
+} = world({ ROLES: 'http', CELLS: '2' }, { partner: { openingBalanceUsd: 10 } });
 let worker: Awaited<ReturnType<typeof startService>> | undefined;
-let partner: TestPartner;
 
 const startWorker = async (): Promise<void> => {
   // The leases of a killed worker are ended at once, so that no test waits for them.
@@ -44,7 +48,6 @@ const stopWorker = async (): Promise<void> => {
 
 beforeAll(async () => {
   await startWorker();
-  partner = await front.newPartner({ openingBalanceUsd: 10 });
 });
 
 afterAll(async () => {

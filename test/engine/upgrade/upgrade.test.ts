@@ -4,7 +4,6 @@
  */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { FORMATS } from '../../../src/domain/formats.js';
 import { readDealtMessage } from '../../../src/engine/redis/announcements.js';
@@ -32,12 +31,10 @@ const NEWER = {
   formats: { oldest: FORMATS.newest, newest: NEXT },
 };
 
-const { stores, redis } = world();
-let books: postgres.Sql;
+const { stores, redis, sql: books } = world();
 let sql: Sql;
 let service: LoggedService;
 beforeAll(async () => {
-  books = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
   sql = connectPostgres(stores.databaseUrl, { max: 2, name: 'upgrade test', onError: () => {} });
   // The written format is recorded only in the row of the table `installation`.
   await books`ALTER TABLE installation ALTER COLUMN format SET DEFAULT 0`;
@@ -46,7 +43,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await service?.running.stop();
   await sql.end();
-  await books.end();
 });
 
 const spindle = (...args: string[]) =>

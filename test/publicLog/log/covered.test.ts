@@ -1,10 +1,4 @@
-/**
- * Kills the worker with SIGKILL at each step by which a block gets into the public log and is dealt, while
- * spins, tickets and rounds are played. A checkpoint fetched before a spin must cover the spin's block. `npm
- * run test:scale` deals 10,000 outcomes.
- */
-import postgres from 'postgres';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import type { Failpoint } from '../../../src/platform/failpoints.js';
 import { examine } from '../../../verifier/verify.mjs';
 import { world } from '../../setup/world.js';
@@ -53,23 +47,21 @@ interface Kind {
   play(gameId: number, name: string): Promise<Omit<Dealt, 'seen'> | undefined>;
 }
 
-const { stores, service: front } = world({ ROLES: 'http' });
-let sql: postgres.Sql;
+const {
+  stores,
+  service: front,
+  partner,
+  sql,
+} = world({ ROLES: 'http' }, { partner: { openingBalanceUsd: 10_000 } });
 let partner: { key: string; partnerId: number };
 let sheetId: number;
 
 beforeAll(async () => {
-  sql = postgres(stores.databaseUrl, { max: 2, onnotice: () => {} });
   // The first worker creates the public log.
   const first = await worker();
-  partner = await front.newPartner({ openingBalanceUsd: 10_000 });
   sheetId = await front.api.addSheet(partner.key, SHEET);
   await first.stop();
 });
-afterAll(async () => {
-  await sql?.end();
-});
-
 const worker = () => startService(stores, { ROLES: 'worker' });
 const endLeases = () => sql`UPDATE cells SET lease_until = '-infinity'`;
 

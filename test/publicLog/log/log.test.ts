@@ -1,7 +1,6 @@
 /** Tests the public log of a service: proofs for each kind of game, its public data, and voided outcomes. */
 import { createHash } from 'node:crypto';
 import { request } from 'node:http';
-import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parseCheckpoint } from '../../../src/domain/publicLog/checkpoints.js';
 import { LabelScan } from '../../../src/domain/publicLog/logEntries.js';
@@ -47,21 +46,18 @@ interface Proof {
   [member: string]: unknown;
 }
 
-const { stores } = world();
+const { stores, sql } = world();
 let service: Awaited<ReturnType<typeof startService>>;
-let sql: postgres.Sql;
 let partner: { key: string; partnerId: number };
 let logKey: string;
 beforeAll(async () => {
   service = await startService(stores, { CELLS: '2' });
-  sql = postgres(stores.databaseUrl, { max: 2, onnotice: () => {} });
   partner = await service.newPartner({ openingBalanceUsd: 1000 });
   const [row] = await sql<{ vkeys: string[] }[]>`SELECT vkeys FROM logs`;
   logKey = row!.vkeys[0]!;
 });
 afterAll(async () => {
   await service?.stop();
-  await sql?.end();
 });
 
 const ask = <T = Record<string, unknown>>(path: string) =>
