@@ -16,7 +16,7 @@ import { until } from '../support/wait.js';
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-const { stores, service: client, ownSql: sql } = world(ENTRIES_AHEAD, { now: () => nowMs });
+const { stores, service: client, ownSql: sql } = world(ENTRIES_AHEAD, { outside: { now: () => nowMs } });
 let books: postgres.Sql;
 let nowMs = Date.now();
 

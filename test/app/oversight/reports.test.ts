@@ -12,7 +12,6 @@ const {
   ownSql: sql,
   partner,
 } = world({}, { partner: { openingBalanceUsd: 7.25, largeWinThresholdUsd: 0.2 } });
-let partner: { partnerId: number; key: string };
 let games: number[];
 const today = () => new Date().toISOString().slice(0, 10);
 

@@ -6,7 +6,10 @@ import { until } from '../../support/wait.js';
 
 const MINUTE_MS = 60_000;
 
-const { stores, service, redis, partner } = world({ CELLS: '1' }, { now: () => Date.now() + aheadMs });
+const { stores, service, redis, partner } = world(
+  { CELLS: '1' },
+  { outside: { now: () => Date.now() + aheadMs } },
+);
 let gameId: number;
 /** Time by which the front end's clock is ahead of the Redis clock, in ms. */
 let aheadMs = 0;

@@ -53,7 +53,6 @@ const {
   partner,
   sql,
 } = world({ ROLES: 'http' }, { partner: { openingBalanceUsd: 10_000 } });
-let partner: { key: string; partnerId: number };
 let sheetId: number;
 
 beforeAll(async () => {
