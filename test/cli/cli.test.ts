@@ -210,7 +210,7 @@ describe.concurrent('spindle adjust', () => {
     expect(refused).toMatchObject({ status: 1, out: '', error: expect.stringMatching(/\nKS-4225 /) });
     expect(exact.status).toBe(0);
     const [intent] = await sql`SELECT amount_micros FROM adjustments WHERE request_id = 'large'`;
-    expect(intent).toEqual({ amount_micros: '8999999799999999' });
+    expect(intent).toEqual({ amount_micros: 8_999_999_799_999_999n });
   });
 });
 

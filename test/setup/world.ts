@@ -124,6 +124,11 @@ function later(name: string, opened: () => object | undefined): object {
     },
     set: (_, member, value) => Reflect.set(target(), member, value),
     has: (_, member) => member in target(),
+    ownKeys: () => Reflect.ownKeys(target()),
+    getOwnPropertyDescriptor: (_, member) => {
+      const found = Reflect.getOwnPropertyDescriptor(target(), member);
+      return found && { ...found, configurable: true };
+    },
     getPrototypeOf: () => Object.getPrototypeOf(target()) as object,
   });
 }

@@ -2,26 +2,36 @@
  * Tests the dealing switches. A switch takes effect everywhere within a second, even on a front end that has
  * lost Postgres. Replays and open rounds continue.
  */
-import { beforeEach, expect, test } from 'vitest';
-import { world } from '../../setup/world.js';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { freshStores } from '../../setup/freshStores.js';
+import type { TestPartner } from '../../support/client.js';
 import { timeoutFor } from '../../support/expectWithin.js';
 import { proxy } from '../../support/proxy.js';
 import { deal, newTable, playOut } from '../../support/rounds.js';
 import { environment, spawnService, startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
+import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 
 const HELD_WITHIN_MS = timeoutFor(1000);
 
-const { stores, service, partner } = world(
-  {},
-  { partner: { spinRateLimit: 100_000, apiRateLimit: 100_000 } },
-);
+let stores: TestStores;
+let service: Awaited<ReturnType<typeof startService>>;
+let partner: TestPartner;
 let gameId: number;
 
+beforeAll(async () => {
+  stores = await freshStores();
+  service = await startService(stores);
+});
 beforeEach(async () => {
   await setAll('ON');
+  partner = await service.newPartner({ spinRateLimit: 100_000, apiRateLimit: 100_000 });
   gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
+});
+afterAll(async () => {
+  await service?.stop();
+  await stores?.drop();
 });
 
 const setAll = (state: 'ON' | 'OFF') => service.operator('PUT', '/dealing', { state, reason: 'test' });

@@ -1,3 +1,4 @@
+/** Tests named operators, their roles, and the sessions of the console (docs/contract.md §15.7). */
 import postgres from 'postgres';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { ENDPOINTS } from '../../../src/api/index.js';

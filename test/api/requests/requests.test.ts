@@ -1,3 +1,4 @@
+/** Tests the look-up of a request by its requestId, while Redis binds the id and after its release. */
 import { beforeAll, expect, test } from 'vitest';
 import { world } from '../../setup/world.js';
 import { untilReleased } from '../../support/requestSegments.js';

@@ -1,3 +1,7 @@
+/**
+ * Tests forced outcomes, which testers choose on sandbox accounts. A forced outcome is dealt once, is marked,
+ * and changes the balance but no totals.
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { audit } from '../../../src/books/audit/audit.js';
 import { FORCED_MAX } from '../../../src/engine/cells/forceOutcome.js';

@@ -1,3 +1,4 @@
+/** Tests that a partner whose requests take long in Postgres delays neither other partners nor operators. */
 import { expect, test } from 'vitest';
 import { world } from '../../setup/world.js';
 import { until } from '../../support/wait.js';

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { world } from '../../setup/world.js';
-import type { Answer } from '../../support/client.js';
+import type { Answer, TestPartner } from '../../support/client.js';
 import { type Cable, proxy } from '../../support/proxy.js';
 import { deal, newTable } from '../../support/rounds.js';
 import type { ServerProcess } from '../../support/serverProcess.js';
@@ -12,8 +12,9 @@ import { environment, type LoggedService, spawnService, startLogged } from '../.
 import { parSheet } from '../../support/sheets.js';
 import { until } from '../../support/wait.js';
 
-const { stores, service, partner } = world({}, { partner: { openingBalanceUsd: 1000 } });
+const { stores, service } = world();
 let paused: ServerProcess;
+let partner: TestPartner;
 let gameId: number;
 let table: number;
 
@@ -22,6 +23,7 @@ beforeAll(async () => {
 });
 
 beforeEach(async () => {
+  partner = await service.newPartner({ openingBalanceUsd: 1000 });
   gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
   table = await newTable(service, partner.partnerId);
 });

@@ -1,3 +1,4 @@
+/** Tests that refused requests and readiness checks cost the stores almost nothing. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { world } from '../../setup/world.js';
 import { type Cable, proxy } from '../../support/proxy.js';

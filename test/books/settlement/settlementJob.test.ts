@@ -1,3 +1,7 @@
+/**
+ * Tests the scheduled settlement reports: due times, completeness, missed days, several workers, and
+ * failures.
+ */
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { readConfig } from '../../../src/app/config.js';
 import { dueDay } from '../../../src/books/settlement/schedule.js';

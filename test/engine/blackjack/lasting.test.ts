@@ -1,3 +1,7 @@
+/**
+ * Tests that blackjack rounds and their data last: settlement reports, events, proofs, and open rounds after
+ * a wipe of Redis.
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { verifySettlements } from '../../../src/books/settlement/verify.js';
 import { verifyRound } from '../../../src/cli/verifyRound.js';

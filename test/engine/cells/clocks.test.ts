@@ -1,3 +1,7 @@
+/**
+ * Tests that no outcome is dealt after the clock of a front end or of Redis has jumped, or while the entry
+ * ids from an earlier jump lie in the future.
+ */
 import { beforeAll, beforeEach, expect, test } from 'vitest';
 import { cellKey } from '../../../src/engine/redis/keys.js';
 import { world } from '../../setup/world.js';

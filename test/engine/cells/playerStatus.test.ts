@@ -1,3 +1,7 @@
+/**
+ * Tests blocked players: their spins are refused, also after a rebuild of Redis, while their earlier requests
+ * are still answered.
+ */
 import { beforeAll, expect, test } from 'vitest';
 import { audit } from '../../../src/books/audit/audit.js';
 import { SET_PLAYER_STATUS } from '../../../src/engine/cells/setPlayerStatus.js';

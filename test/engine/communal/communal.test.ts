@@ -1,3 +1,7 @@
+/**
+ * Tests the communal progressive over HTTP: events, shares, notifications, and its state after a wipe of
+ * Redis.
+ */
 import { expect, test } from 'vitest';
 import { communalKey, playersKey, recentKey, waitingSharesKey } from '../../../src/engine/redis/keys.js';
 import { world } from '../../setup/world.js';

@@ -1,3 +1,6 @@
+/**
+ * Tests communal rules whose change was not confirmed: neither a rebuild nor a move may put them into force.
+ */
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { type CommunalBody, readRules } from '../../../src/domain/communalRules.js';
 import { Communal } from '../../../src/engine/communal/communal.store.js';

@@ -457,21 +457,6 @@ describe('playing a raffle', () => {
   });
 });
 
-test('a raffle of a million tickets is playable within seconds and takes less than 4 MB of Redis', async () => {
-  const started = performance.now();
-  const gameId = await newRaffle(1_000_000, [
-    { prizeName: 'Car', prizeTier: 6, valueUsd: 1000, count: 10 },
-    { prizeName: 'Mug', prizeTier: 1, valueUsd: 1, count: 100_000 },
-  ]);
-  expect((await buy(gameId, 'of-a-million')).status).toBe(200);
-  // The limit is two seconds on an otherwise idle machine (`npm run test:time`).
-  expectWithin(performance.now() - started, 2000);
-  const keys = await redis.keys(`*:block:${gameId}:*`);
-  expect(keys.length).toBe(1);
-  const bytes = (await redis.memory('USAGE', keys[0]!)) as number;
-  expect(bytes).toBeLessThan(4_000_000);
-});
-
 test('after a wipe of Redis, a raffle continues at the ticket after the last committed ticket', async () => {
   const open = await newRaffle(6, [{ prizeName: 'Car', prizeTier: 6, valueUsd: 50, count: 3 }]);
   const closed = await newRaffle(1);
@@ -728,4 +713,20 @@ describe('the audit of raffles', () => {
     }
     expect(await problems()).toEqual([]);
   });
+});
+
+// The last test, because an audit deals each open raffle of the stores again.
+test('a raffle of a million tickets is playable within seconds and takes less than 4 MB of Redis', async () => {
+  const started = performance.now();
+  const gameId = await newRaffle(1_000_000, [
+    { prizeName: 'Car', prizeTier: 6, valueUsd: 1000, count: 10 },
+    { prizeName: 'Mug', prizeTier: 1, valueUsd: 1, count: 100_000 },
+  ]);
+  expect((await buy(gameId, 'of-a-million')).status).toBe(200);
+  // The limit is two seconds on an otherwise idle machine (`npm run test:time`).
+  expectWithin(performance.now() - started, 2000);
+  const keys = await redis.keys(`*:block:${gameId}:*`);
+  expect(keys.length).toBe(1);
+  const bytes = (await redis.memory('USAGE', keys[0]!)) as number;
+  expect(bytes).toBeLessThan(4_000_000);
 });

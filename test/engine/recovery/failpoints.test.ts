@@ -1,3 +1,7 @@
+/**
+ * Kills the worker by SIGKILL at each failpoint. The next worker must continue without losing or repeating
+ * anything.
+ */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { outboxKey, playerField, playersKey } from '../../../src/engine/redis/keys.js';
 import { FAILPOINTS, type Failpoint } from '../../../src/platform/failpoints.js';

@@ -1,3 +1,4 @@
+/** Tests that Redis stores a single number for all refused intents: the highest. */
 import { expect, test } from 'vitest';
 import { world } from '../../setup/world.js';
 import { auditFindings } from '../../support/communal.js';

@@ -1,3 +1,8 @@
+/**
+ * Kills the worker with SIGKILL at each step by which a block gets into the public log and is dealt, while
+ * spins, tickets and rounds are played. A checkpoint fetched before a spin must cover the spin's block. `npm
+ * run test:scale` deals 10,000 outcomes.
+ */
 import { beforeAll, expect, test } from 'vitest';
 import type { Failpoint } from '../../../src/platform/failpoints.js';
 import { examine } from '../../../verifier/verify.mjs';
