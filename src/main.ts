@@ -99,7 +99,7 @@ async function startAll(
   const events = newEvents((error, event) => log.error({ err: error, event }, 'event handler failed'));
   subscribeMetrics(events, metrics);
   subscribeLog(events, log, config);
-  const checkProgram = beginProgramCheck(config);
+  const checkProgram = beginProgramCheck(config, world.checkFiles);
 
   const { redisUrl, databaseUrl } = await storeAddresses(config, log, progress, services);
   progress('Checking Redis and Postgres …');

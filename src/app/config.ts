@@ -1,9 +1,10 @@
 /** Reads and checks the settings and returns one frozen object. No other code reads process.env. */
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { envSchema } from 'env-schema';
 import type { Static } from '#typebox';
+import { Compile, type Validator } from '#typebox/compile';
 import { TrustedProxies } from '../domain/trustedProxies.js';
+import { schemaFaults } from '../domain/validation.js';
 import { PROJECT_ROOT } from '../platform/projectRoot.js';
 import { checkCron } from '../platform/runtime/cron.js';
 import { type Constants, constantsWith } from './constants.js';
@@ -50,9 +51,15 @@ export interface Config
   readonly verifyDir: string;
 }
 
-const TEXTS = Object.entries(Environment.properties)
-  .filter(([, property]) => (property as { type?: string }).type === 'string')
-  .map(([name]) => name);
+interface Property {
+  readonly type?: string;
+  readonly default?: unknown;
+  readonly anyOf?: readonly { readonly const?: unknown }[];
+}
+
+const VALIDATOR = Compile(AllSettings) as Validator;
+const PROPERTIES: Readonly<Record<string, Property>> = AllSettings.properties;
+const TEXTS = Object.keys(Environment.properties).filter((name) => PROPERTIES[name]!.type === 'string');
 
 /**
  * Refuses texts that begin or end with whitespace. They come from files with a line break at the end, and a
@@ -72,27 +79,30 @@ function checkEnds(environment: NodeJS.ProcessEnv): void {
 /** @throws Error with one line that names each invalid setting and its allowed values */
 function readVariables(environment: NodeJS.ProcessEnv): Variables {
   checkEnds(environment);
-  try {
-    return envSchema<Variables>({ schema: AllSettings, data: environment, env: false, dotenv: false });
-  } catch (error) {
-    const { errors } = error as { errors?: { instancePath: string; message?: string }[] };
-    if (errors === undefined) throw error;
-    // For a setting with several choices, the schema check reports one error per choice and one for the
-    // setting itself, so only one message per setting is kept.
-    const problems = new Map<string, string>();
-    for (const { instancePath, message } of errors) {
-      const name = instancePath.slice(1);
-      const choices = choicesOf(name);
-      problems.set(name, choices === undefined ? `${name} ${message}` : `${name} must be ${choices}`);
-    }
-    throw new Error([...problems.values()].join('; '));
-  }
+  const variables = Object.fromEntries(
+    Object.entries(PROPERTIES).flatMap(([name, { type, default: byDefault }]) => {
+      const text = environment[name];
+      const value = text === undefined ? byDefault : type === 'integer' ? numberOf(text) : text;
+      return value === undefined ? [] : [[name, value]];
+    }),
+  );
+  const found = schemaFaults(VALIDATOR, variables);
+  if (found === undefined) return variables as Variables;
+  const problems = found.faults.map(({ path, message }) => {
+    const name = path.slice(1);
+    const choices = choicesOf(name);
+    return choices === undefined ? `${name} ${message}` : `${name} must be ${choices}`;
+  });
+  throw new Error(problems.join('; '));
 }
+
+/** Returns a text that is no number unchanged, so that the schema refuses it. */
+const numberOf = (text: string): number | string =>
+  text.trim() === '' || Number.isNaN(Number(text)) ? text : Number(text);
 
 /** Returns the allowed values of a setting with a fixed set of values, or undefined. */
 function choicesOf(name: string): string | undefined {
-  const { anyOf } = (Environment.properties as Record<string, { anyOf?: { const?: unknown }[] }>)[name] ?? {};
-  const values = anyOf?.map((each) => String(each.const));
+  const values = PROPERTIES[name]?.anyOf?.map((each) => String(each.const));
   return values && [values.slice(0, -1).join(', '), ...values.slice(-1)].join(' or ');
 }
 

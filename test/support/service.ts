@@ -2,8 +2,11 @@
 import { pino } from 'pino';
 import { readConfig } from '../../src/app/config.js';
 import type { Constants } from '../../src/app/constants.js';
+import type { CheckFiles } from '../../src/app/oversight/programChecker.js';
+import { checkFilesOf } from '../../src/app/program/programFiles.js';
 import { type Running, start, type World } from '../../src/main.js';
 import { nameServers } from '../../src/webhooks/allowedAddresses.js';
+import type { ProgramPart } from '../../workers/checkProgram.js';
 import { Client, OPERATOR_KEY } from './client.js';
 import { mainOf, ROOT } from './root.js';
 import { ServerProcess } from './serverProcess.js';
@@ -37,6 +40,16 @@ export function environment(stores: StoreUrls, more: NodeJS.ProcessEnv = {}) {
   };
 }
 
+/** The program's files stay the same while tests run, so the services of this process share their check. */
+const checked = new Map<ProgramPart, ReturnType<CheckFiles>>();
+function checkFilesOnce(part: ProgramPart): ReturnType<CheckFiles> {
+  const found = checked.get(part) ?? checkFilesOf(readConfig({}))(part);
+  checked.set(part, found);
+  return found;
+}
+
+const WORLD: World = { resolve: nameServers(), now: Date.now, checkFiles: checkFilesOnce };
+
 export async function startService(
   stores: StoreUrls,
   more: NodeJS.ProcessEnv = {},
@@ -44,8 +57,7 @@ export async function startService(
 ): Promise<Client & { running: Running; stop(): Promise<void> }> {
   const config = readConfig(environment(stores, more));
   const running = await start(config, pino({ level: config.LOG_LEVEL }), () => {}, {
-    resolve: nameServers(),
-    now: Date.now,
+    ...WORLD,
     ...world,
   });
   return Object.assign(new Client(`http://127.0.0.1:${running.port}`), {
@@ -81,7 +93,7 @@ export interface LoggedService extends Client {
 export async function startLogged(stores: StoreUrls, more: NodeJS.ProcessEnv = {}): Promise<LoggedService> {
   const lines: Record<string, unknown>[] = [];
   const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(JSON.parse(line)) });
-  const running = await start(readConfig(environment(stores, more)), log, () => {});
+  const running = await start(readConfig(environment(stores, more)), log, () => {}, WORLD);
   return Object.assign(new Client(`http://127.0.0.1:${running.port}`), {
     running,
     lines,

@@ -390,8 +390,11 @@ function documentOf(scope: Scope, endpoints: readonly Endpoint[], brand: string,
 }
 
 /** @param brand brand that is part of the titles and of the names of webhook headers */
+export const openApiDocument = (scope: Scope, brand: string): object =>
+  documentOf(scope, ENDPOINTS, brand, API_VERSION);
+
 export const openApiDocuments = (brand: string): Readonly<Record<Scope, object>> => ({
-  partner: documentOf('partner', ENDPOINTS, brand, API_VERSION),
-  operator: documentOf('operator', ENDPOINTS, brand, API_VERSION),
-  play: documentOf('play', ENDPOINTS, brand, API_VERSION),
+  partner: openApiDocument('partner', brand),
+  operator: openApiDocument('operator', brand),
+  play: openApiDocument('play', brand),
 });

@@ -6,7 +6,7 @@ import type { ErrorEntry } from '../../domain/errors.js';
 import { type HealthAnswer, type Problem, readyAnswer, statusAnswer } from '../../engine/problems.js';
 import { type FairLimits, FairQueue } from '../../platform/runtime/fairQueue.js';
 import { BASES, BODY_LIMIT, type Scope } from '../contract/apis.js';
-import { openApiDocuments } from '../contract/documents.js';
+import { openApiDocument } from '../contract/documents.js';
 import type { Endpoint } from '../contract/endpoint.js';
 import { allRoutes } from '../routes.js';
 import { spin } from '../spins/contract.js';
@@ -114,28 +114,25 @@ interface Documents {
   readonly window: PublicWindow;
 }
 
-const documentRoute = (
-  base: string,
-  document: object,
-  { access, replies, window }: Documents,
-): ServerRoute => {
-  const text = JSON.stringify(document);
-  return {
-    method: 'get',
-    pattern: `${base}/openapi.json`,
-    operation: 'getOpenApi',
-    bodyLimit: 0,
-    handle: (exchange) => {
-      if (window.admits(access.clientOf(exchange))) replies.json(exchange, 200, text);
-      else window.refuse(exchange, replies);
-    },
-  };
-};
-
-function documentRoutes(brand: string, documents: Documents): ServerRoute[] {
-  return Object.entries(openApiDocuments(brand)).map(([scope, document]) =>
-    documentRoute(BASES[scope as Scope], document, documents),
-  );
+function documentRoutes(brand: string, { access, replies, window }: Documents): ServerRoute[] {
+  return (Object.keys(BASES) as Scope[]).map((scope) => {
+    // Made for the first client that asks, because few processes are ever asked for one.
+    let text: string | undefined;
+    return {
+      method: 'get',
+      pattern: `${BASES[scope]}/openapi.json`,
+      operation: 'getOpenApi',
+      bodyLimit: 0,
+      handle: (exchange) => {
+        if (!window.admits(access.clientOf(exchange))) {
+          window.refuse(exchange, replies);
+          return;
+        }
+        text ??= JSON.stringify(openApiDocument(scope, brand));
+        replies.json(exchange, 200, text);
+      },
+    };
+  });
 }
 
 function healthRoutes(services: Services, replies: Replies, tag: string): ServerRoute[] {

@@ -27,10 +27,13 @@ type Part = 'program' | 'packages';
  */
 export class ProgramChangedError extends Error {}
 
+/** Compares files of the program with their manifest. */
+export type CheckFiles = (part: ProgramPart) => Promise<ProgramFound>;
+
 export interface ProgramCheckerOptions {
   readonly sql: Sql;
   readonly nodes: Pick<RedisNodes, 'all'>;
-  readonly checkFiles: (part: ProgramPart) => Promise<ProgramFound>;
+  readonly checkFiles: CheckFiles;
   readonly host: string;
   readonly version: string;
   /** Roles of the process, such as `http,worker`. */

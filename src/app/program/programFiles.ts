@@ -5,7 +5,6 @@
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
-import type { ProgramFound, ProgramPart } from '../../../workers/checkProgram.js';
 import { openThreads } from '../../engine/blocks/threads.js';
 import type { EventEmitter } from '../../engine/processEvents.js';
 import type { RedisNodes } from '../../engine/redis/nodes.js';
@@ -14,7 +13,7 @@ import type { Sql } from '../../postgres/connection.js';
 import type { Config } from '../config.js';
 import { PROGRAM_CHECK_CRON } from '../constants.js';
 import { SetupError } from '../embedded/index.js';
-import { ProgramChangedError, ProgramChecker } from '../oversight/programChecker.js';
+import { type CheckFiles, ProgramChangedError, ProgramChecker } from '../oversight/programChecker.js';
 
 interface Parts {
   readonly config: Config;
@@ -28,9 +27,9 @@ interface Parts {
 }
 
 /** The hashing thread ends after each check, because the next check is a day later. */
-const checkFilesOf =
-  ({ root, workersDir }: Config) =>
-  async (part: ProgramPart): Promise<ProgramFound> => {
+export const checkFilesOf =
+  ({ root, workersDir }: Pick<Config, 'root' | 'workersDir'>): CheckFiles =>
+  async (part) => {
     const threads = openThreads(join(workersDir, 'checkProgram.js'), 1);
     try {
       return await threads.run({ root, part });
@@ -43,8 +42,10 @@ const checkFilesOf =
  * Starts to read the program's files.
  * @returns a function that waits for the result, records it and starts the periodic checks
  */
-export function beginProgramCheck(config: Config): (parts: Parts) => Promise<ProgramChecker> {
-  const checkFiles = checkFilesOf(config);
+export function beginProgramCheck(
+  config: Config,
+  checkFiles = checkFilesOf(config),
+): (parts: Parts) => Promise<ProgramChecker> {
   const first = checkFiles('program');
   // An error of the check is ignored here, because a start that fails during the check reports its own error.
   // Otherwise the error is thrown when the result is read.

@@ -18,13 +18,15 @@ import type { Resolve } from '../../webhooks/allowedAddresses.js';
 import type { Config } from '../config.js';
 import type { Metrics } from '../metrics/metrics.js';
 import type { EventNotes } from '../oversight/eventNotes.js';
-import type { ProgramChecker } from '../oversight/programChecker.js';
+import type { CheckFiles, ProgramChecker } from '../oversight/programChecker.js';
 
 /** External dependencies of the service besides its stores. */
 export interface World {
   readonly resolve: Resolve;
   /** Returns the current time in ms since the epoch. */
   readonly now: () => number;
+  /** Compares the program's own files with their manifest. Default: in a thread of this process. */
+  readonly checkFiles?: CheckFiles;
 }
 
 export interface RoleParts {
