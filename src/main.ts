@@ -187,11 +187,7 @@ async function startAll(
   return { ...(await serve(parts)), operatorKey, isNewOperatorKey, redisUrl, databaseUrl };
 }
 
-/**
- * Opens the sealing keys and reseals everything in Postgres with the newest ones.
- * @returns the keys of webhook secrets
- * @throws SetupError if a key is missing
- */
+/** Opens the sealing keys and reseals everything in Postgres with the newest ones. */
 async function openKeys({
   config,
   log,

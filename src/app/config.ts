@@ -76,7 +76,6 @@ function checkEnds(environment: NodeJS.ProcessEnv): void {
   if (wrong.length > 0) throw new Error(wrong.join('; '));
 }
 
-/** @throws Error with one line that names each invalid setting and its allowed values */
 function readVariables(environment: NodeJS.ProcessEnv): Variables {
   checkEnds(environment);
   const variables = Object.fromEntries(
@@ -106,10 +105,7 @@ function choicesOf(name: string): string | undefined {
   return values && [values.slice(0, -1).join(', '), ...values.slice(-1)].join(' or ');
 }
 
-/**
- * Reads a setting whose format the schema can't express.
- * @throws Error with one line that names the setting
- */
+/** Reads a setting whose format the schema can't express. */
 function setting<T>(name: string, read: () => T): T {
   try {
     return read();
@@ -118,10 +114,7 @@ function setting<T>(name: string, read: () => T): T {
   }
 }
 
-/**
- * Checks the ranges that apply with an external database.
- * @throws Error with one line that names each setting out of range
- */
+/** Checks the ranges that apply with an external database. */
 function checkProductionRanges(given: Pick<Variables, keyof typeof PRODUCTION_RANGES>): void {
   const wrong = Object.entries(PRODUCTION_RANGES).flatMap(([name, { minimum, maximum }]) => {
     const value = given[name as keyof typeof PRODUCTION_RANGES];

@@ -11,10 +11,7 @@ import type { Shortage } from '../postgres/postgresErrors.js';
 import type { Config } from './config.js';
 import { SetupError } from './embedded/index.js';
 
-/**
- * Checks the durability settings that the first connections found.
- * @throws SetupError if Postgres may lose committed data
- */
+/** Checks the durability settings that the first connections found. */
 function checkDurability({ volatile }: PostgresDurability, config: Config, log: Logger): void {
   if (volatile.length === 0) return;
   const what = `Postgres may lose committed writes (${volatile.join('; ')})`;

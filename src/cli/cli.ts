@@ -83,7 +83,6 @@ function startedHere(dataDir: string): string | undefined {
 const readUrl = (dataDir: string): string =>
   (JSON.parse(readFileSync(join(dataDir, SERVICE_FILE), 'utf8')) as ServiceFile).url;
 
-/** @throws UsageError if the address is invalid */
 function serviceAddress(config: Config, given: string | undefined): string {
   const address =
     given ?? config.SPINDLE_URL ?? startedHere(config.dataDir) ?? localUrl(config.HOST, config.PORT);
@@ -97,7 +96,6 @@ function serviceAddress(config: Config, given: string | undefined): string {
   return address;
 }
 
-/** @throws UsageError if the file has no partner key */
 async function openPartnerClient(options: { url?: string; keyFile: string }): Promise<PartnerClient> {
   const address = serviceAddress(await settings(), options.url);
   const key = bytesOf(options.keyFile).toString('latin1').trim();
@@ -218,10 +216,7 @@ function linesBelow(error: unknown): readonly string[] {
   return error instanceof FaultsError ? error.faults : [];
 }
 
-/**
- * Prints an error; with --json as one line of JSON.
- * @returns the exit status
- */
+/** Prints an error; with --json as one line of JSON. */
 function failed(error: unknown): number {
   const say = (line: string): void => void process.stderr.write(`${line}\n`);
   // The command-line parser has already printed its message. Exit code 0 means that help was requested, which

@@ -67,7 +67,6 @@ export interface HistoryFindings {
 
 const digest = (bytes: Uint8Array): Uint8Array => createHash('sha256').update(bytes).digest();
 
-/** @throws UsageError if there is nothing to check, Error if the service does not answer */
 export class HistoryCheck {
   readonly #options: HistoryOptions;
   readonly #reads: HistoryReads;
@@ -107,10 +106,7 @@ export class HistoryCheck {
     return this.#reads.ask(`partner/v1/games/${this.#options.game}/blocks?limit=${limit}${from}`);
   }
 
-  /**
-   * Continues from the stored state of the previous run, or starts a new one.
-   * @throws UsageError if the state belongs to another game or log
-   */
+  /** Continues from the stored state of the previous run, or starts a new one. */
   async #begin({ origin }: LogCheckpoint): Promise<GameHistory> {
     const { game: gameId, state: file, labelKey: given } = this.#options;
     const text = given ?? (await this.#page(undefined, 1)).labelKey;
@@ -229,10 +225,7 @@ export class HistoryCheck {
     }
   }
 
-  /**
-   * Returns the options for drawing revealed blocks again.
-   * @throws UsageError if the sheet is invalid
-   */
+  /** Returns the options for drawing revealed blocks again. */
   #redraw(): RevealOptions {
     const { sheet, table } = this.#options.math;
     if (sheet === undefined) return table === undefined ? {} : { table };

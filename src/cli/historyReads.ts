@@ -40,10 +40,6 @@ export class HistoryReads {
   readonly #key: string;
   readonly #tiles = new Map<string, Promise<Buffer>>();
 
-  /**
-   * @param url address of the service
-   * @throws UsageError if the address is invalid
-   */
   constructor(url: string, key: string) {
     if (!/^https?:\/\//.test(url) || !URL.canParse(url))
       throw new UsageError(`«${url}» is not an http:// or https:// address`);

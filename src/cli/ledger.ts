@@ -19,7 +19,6 @@ export async function listDays(database: Database, { json }: { readonly json: bo
   return 0;
 }
 
-/** @returns the exit status */
 export async function archive(
   database: Database,
   options: {

@@ -11,7 +11,6 @@ import type { StoreUrls } from './command.js';
 /**
  * Opens a connection pool.
  * @param name name in `pg_stat_activity`, prefixed with `spindle-`
- * @param max maximum number of connections
  * @throws Error with one line if the address is unusable
  */
 export const openPostgres = (url: string, name: string, max: number): Sql =>
@@ -36,10 +35,7 @@ async function answering<T>(store: string, url: string, answer: Promise<T>): Pro
 export const postgresAnswers = (sql: Sql, url: string): Promise<unknown> =>
   answering('Postgres', url, sql`SELECT 1`);
 
-/**
- * Opens both stores.
- * @throws Error that names each store that does not respond, with its host
- */
+/** @throws Error that names each store that does not respond, with its host */
 export async function openStores({
   redisUrl,
   databaseUrl,

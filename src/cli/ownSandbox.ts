@@ -6,7 +6,6 @@ import { bodyOf, type PartnerClient } from '../api/client/apiClients.js';
 import { UsageError } from './command.js';
 import { keyValues } from './output.js';
 
-/** @throws UsageError if a number is invalid */
 export async function chooseNextOutcome(
   client: PartnerClient,
   [game, playerId, combination]: readonly [game: string, playerId: string, combination: string],

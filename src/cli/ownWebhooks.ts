@@ -48,7 +48,6 @@ const EVENTS: readonly TableColumn<Event>[] = [
 
 const members = (body: object): Shown => ({ body, text: keyValues(body) });
 
-/** @throws UsageError if the API would not accept the value */
 function limitOf({ limit }: ManageOptions): { limit?: number } {
   if (limit === undefined) return {};
   if (!/^\d{1,3}$/.test(limit)) throw new UsageError('--limit must be 1 to 100');
@@ -121,10 +120,6 @@ const LISTS: Readonly<Record<string, (client: PartnerClient, options: ManageOpti
 
 const ACTION_NAMES = [...Object.keys(LISTS), ...Object.keys(ACTIONS)];
 
-/**
- * Runs an action of `spindle webhooks manage`.
- * @throws UsageError if the action does not exist or lacks its arguments
- */
 export async function manage(
   client: PartnerClient,
   action: string,

@@ -7,7 +7,6 @@ import type { ManageOptions } from './ownWebhooks.js';
 export interface PartnerSide {
   /** Returns the brand, which is part of the names of the service's own headers. */
   brand(): Promise<string>;
-  /** @throws UsageError if the address or the key is invalid */
   open(options: ServiceOptions): Promise<PartnerClient>;
 }
 

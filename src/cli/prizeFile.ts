@@ -50,9 +50,7 @@ const unreadable = (faults: Fault[]): Read => ({ lineOf: () => 1, faults });
 
 /**
  * Builds the body of `POST /partners/{id}/raffles` from the file and the options. Options override the file.
- * @param bytes content of the file
  * @returns the body, or all faults in the order of the file
- * @throws UsageError if neither the file nor an option gives a required property
  */
 export function readRaffle(
   name: string,

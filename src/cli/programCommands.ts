@@ -53,10 +53,6 @@ Example:
     });
 }
 
-/**
- * @returns the exit status
- * @throws UsageError if there is no list
- */
 async function programCheck(options: {
   readonly manifest?: string;
   readonly json?: boolean;

@@ -135,7 +135,6 @@ export async function showLog(
   });
 }
 
-/** @throws UsageError if LOG_KEY is invalid */
 function givenKeys({ LOG_KEY: texts }: LogSettings): Signer[] {
   try {
     return (texts?.split(',') ?? []).map((text) => parseSignerKey(text.trim()));
@@ -171,10 +170,7 @@ export async function checkNote(
   });
 }
 
-/**
- * Returns the size of the tree in a note of this log.
- * @throws UsageError if the note does not belong to this log
- */
+/** Returns the size of the tree in a note of this log. */
 function ownSize(note: string, origin: string, keys: Parameters<typeof signersOf>[1], path: string): number {
   try {
     const parsed = parseNote(note);
@@ -261,10 +257,7 @@ async function seenOf(reader: LogReader, { state, settings }: Opened): Promise<S
   return reader.checkpoint(own.filter(({ name }) => name === state.origin));
 }
 
-/**
- * Imports the records that the copy has and the log lacks. Each batch is proven by the copy's checkpoint.
- * @returns the new state of the log
- */
+/** Imports the records that the copy has and the log lacks. Each batch is proven by the copy's checkpoint. */
 async function takeOver({ sql, state }: Opened, reader: LogReader, seen: SeenCheckpoint): Promise<LogState> {
   const { checkpoint } = seen;
   if (state.size > checkpoint.size)

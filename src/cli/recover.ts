@@ -112,7 +112,6 @@ async function holdOf(sql: Sql): Promise<string | undefined> {
   return missingCopies.length > 0 ? missingCopies.map(({ message }) => message).join('; then: ') : hold;
 }
 
-/** @throws Error if a store does not answer, or a cell can't be compared */
 export async function recover(sql: Sql, nodes: RedisNodes, options: RecoverOptions): Promise<CellState[]> {
   if (options.isCheck) return check(sql, nodes);
   for (const cell of options.resume) await clearHalt(sql, cell);
@@ -307,10 +306,7 @@ export async function abandonCopies(
   }
 }
 
-/**
- * Says what must still be settled before the service deals.
- * @returns the exit status
- */
+/** Says what must still be settled before the service deals. */
 async function tellHold(sql: Sql): Promise<0 | 1> {
   const hold = await holdOf(sql);
   if (hold === undefined) return 0;
@@ -321,7 +317,6 @@ async function tellHold(sql: Sql): Promise<0 | 1> {
 /**
  * Says what must still be settled after `--restored`. A copy may have been put back since a worker missed it,
  * and the next start of a worker looks for it again, so a missing copy is only mentioned.
- * @returns the exit status
  */
 async function tellHoldOfRestored(sql: Sql): Promise<0 | 1> {
   const { hold, missingCopies } = await findObstacles(sql);

@@ -237,10 +237,7 @@ function adviceText({ happened, choices, recommended, why }: Advice): string {
   return lines.join('\n');
 }
 
-/**
- * Runs `recover` without options.
- * @returns the exit status: 0 if nothing needs to be done, 1 if something does
- */
+/** @returns the exit status: 0 if nothing needs to be done, 1 if something does */
 export async function adviseOnRecovery(
   urls: StoreUrls,
   options: { readonly positionFile: string | undefined; readonly logCopy: string; readonly json: boolean },

@@ -44,10 +44,7 @@ interface Report extends RandomTestVerdict {
   readonly openssl: string;
 }
 
-/**
- * @returns the exit status: 0 if all tests passed, 1 if not
- * @throws UsageError
- */
+/** @returns the exit status: 0 if all tests passed, 1 if not */
 export async function rngTest({ of, sheet: file, json, version, ...options }: TestOptions): Promise<number> {
   const { usual, least, unit } = SUBJECTS[of];
   const size = options.size ?? usual;
@@ -116,10 +113,7 @@ async function countsOf(
   return sums;
 }
 
-/**
- * Runs `rng export`: writes the requested number of bytes, or until the reader closes the pipe.
- * @throws UsageError
- */
+/** Runs `rng export`: writes the requested number of bytes, or until the reader closes the pipe. */
 export async function rngExport(options: { readonly bytes: number; readonly seed?: string }): Promise<void> {
   if (options.bytes < 1 || options.bytes > BYTES_MAX) {
     throw new UsageError(`--bytes must be 1 to ${grouped(BYTES_MAX)}`);

@@ -24,10 +24,7 @@ addVerify(program, GROUP);
 addProofs(program, GROUP);
 addWitness(program, GROUP);
 
-/**
- * Prints an error; with --json as one line of JSON.
- * @returns the exit status
- */
+/** Prints an error; with --json as one line of JSON. */
 function failed(error: unknown): number {
   // The command-line parser has already printed its message. Exit code 0 means that help was requested.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;

@@ -14,11 +14,7 @@ export interface ArchivedRoundOptions {
   readonly json?: boolean;
 }
 
-/**
- * Runs `verify-round --archive`.
- * @returns the exit status: 0 if proven, 1 if not
- * @throws UsageError if the argument is no round id
- */
+/** @returns the exit status: 0 if proven, 1 if not */
 export async function verifyArchivedRound(
   { databaseUrl }: Pick<StoreUrls, 'databaseUrl'>,
   roundId: string,

@@ -8,8 +8,6 @@ import type { ArchivedRoundOptions } from './verifyArchivedRound.js';
 
 /**
  * Adds `verify-pool` and `verify-round`.
- *
- * @param group group in the help
  * @param verifyArchived verifies a round of an archived day, and returns the exit status. Without it
  * `verify-round` has no option `--archive`, which needs the stores
  */
@@ -68,7 +66,6 @@ Exit status: 0 if proven, 1 if not proven, 2 for wrong usage or an unreadable fi
     });
 }
 
-/** @param group group in the help */
 export function addVerify(program: Command, group: string): void {
   const name = program.name();
   const verify = program
@@ -119,7 +116,6 @@ Examples:
     });
 }
 
-/** @param group group in the help */
 export function addWitness(program: Command, group: string): void {
   const name = program.name();
   const command = program

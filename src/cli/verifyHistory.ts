@@ -43,10 +43,7 @@ function optionsOf(file: string | undefined, given: Given): HistoryOptions {
   return { game, url, key, trust, math, sample, labelKey, state };
 }
 
-/**
- * @returns the exit status: 0 if proven, 1 if not
- * @throws UsageError if there is nothing to check
- */
+/** @returns the exit status: 0 if proven, 1 if not */
 export async function verifyHistory(file: string | undefined, given: Given): Promise<number> {
   const options = optionsOf(file, given);
   const { faults, state, size, p, reports, spins } = await new HistoryCheck(options).run();

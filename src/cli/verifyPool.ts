@@ -67,10 +67,7 @@ export function verifyPool(value: unknown, published?: string): PoolVerdict {
   return { faults, pool };
 }
 
-/**
- * @returns the exit status: 0 if proven, 1 if not
- * @throws UsageError if there is nothing to check
- */
+/** @returns the exit status: 0 if proven, 1 if not */
 export function verifyPoolFile(
   file: string,
   options: { readonly commitment?: string; readonly json?: boolean },

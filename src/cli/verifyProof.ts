@@ -30,10 +30,7 @@ export interface ProofOptions {
   readonly json?: boolean;
 }
 
-/**
- * Reads a file, or standard input for `-`.
- * @throws UsageError if it can't be read
- */
+/** Reads a file, or standard input for `-`. */
 export function textOf(file: string): string {
   try {
     return readFileSync(file === '-' ? 0 : file, 'utf8');
@@ -51,10 +48,7 @@ function jsonOf(file: string): unknown {
   }
 }
 
-/**
- * Returns a function that reads tiles of a service's log. It requests each tile once.
- * @param url base URL of the service
- */
+/** Returns a function that reads tiles of a service's log. It requests each tile once. */
 function tileReader(url: string): (path: string) => Promise<Uint8Array> {
   if (!/^https?:\/\//.test(url) || !URL.canParse(url)) {
     throw new UsageError(`«${url}» is not an http:// or https:// address`);
@@ -73,7 +67,6 @@ function tileReader(url: string): (path: string) => Promise<Uint8Array> {
   };
 }
 
-/** @throws UsageError */
 export function verifyOptionsOf(options: ProofOptions): VerifyOptions {
   const { logKey, policy, sheet, table, rules, spin, labelKeyFile, seen, url } = options;
   if (logKey === undefined && policy === undefined)
@@ -112,7 +105,6 @@ function nameOf(proof: Record<string, unknown>): string {
 /**
  * Runs `verify` for a proof.
  * @returns the exit status: 0 if proven, 1 if not
- * @throws UsageError if there is nothing to check
  */
 export async function verifyProofFile(file: string, given: ProofOptions): Promise<number> {
   const options = verifyOptionsOf(given);

@@ -9,10 +9,7 @@ import { NotFoundError, type StoreUrls, whole } from './command.js';
 import { openPostgres } from './openPostgres.store.js';
 import { Progress } from './progress.js';
 
-/**
- * Runs `settlement verify`.
- * @returns the exit status: 0 if there are no differences, 1 if there are
- */
+/** @returns the exit status: 0 if there are no differences, 1 if there are */
 export async function verifyReports(
   { databaseUrl }: Pick<StoreUrls, 'databaseUrl'>,
   options: {

@@ -35,7 +35,6 @@ export function verifyRound(value: unknown, published?: string): string[] {
 /**
  * Runs `verify-round` for a file.
  * @returns the exit status: 0 if proven, 1 if not
- * @throws UsageError if there is nothing to check
  */
 export function verifyRoundFile(
   file: string,
@@ -63,10 +62,7 @@ interface ProvenRound {
   readonly commitment: string;
 }
 
-/**
- * Parses the option --commitment.
- * @throws UsageError if its value is invalid
- */
+/** Parses the option --commitment. */
 export function publishedOf({ commitment }: { readonly commitment?: string }): string | undefined {
   const published = commitment?.toLowerCase();
   if (published !== undefined && !new RegExp(HEX_32).test(published))

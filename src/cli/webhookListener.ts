@@ -22,7 +22,6 @@ const PORT_MAX = 65_535;
  */
 const AGE_SECONDS_MAX = 300;
 
-/** Receives deliveries until the process ends. */
 export async function listenForDeliveries(
   brand: string,
   { port, secretFile, json }: ListenOptions,
@@ -52,7 +51,6 @@ export async function listenForDeliveries(
 /**
  * Reads secrets from a file. Secrets are not passed as arguments, because every user of the machine can read
  * arguments.
- * @throws UsageError if the file has none
  */
 function secretsIn(file: string): readonly string[] {
   const secrets = textOf(file)

@@ -36,7 +36,6 @@ function needed(value: string | undefined, option: string): string {
   return value;
 }
 
-/** @throws UsageError if the file can't be read or is invalid */
 async function contentOf<T>(file: string, read: (text: string) => T): Promise<T> {
   try {
     return read(await readFile(file, 'utf8'));
@@ -108,10 +107,7 @@ async function pull(pulling: Pulling, everySeconds: number): Promise<number> {
   return 0;
 }
 
-/**
- * @returns the exit status: 0 after a stop signal; 3 if a log has signed two inconsistent trees
- * @throws UsageError
- */
+/** @returns the exit status: 0 after a stop signal; 3 if a log has signed two inconsistent trees */
 export async function witness(options: WitnessOptions): Promise<number> {
   const keyFile = needed(options.key, '--key FILE');
   if (options.newKey !== undefined) return makeKey(options.newKey, keyFile);

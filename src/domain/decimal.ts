@@ -41,10 +41,7 @@ export function scanDecimal(text: string): DecimalText | undefined {
   };
 }
 
-/**
- * Returns the exact value of a number's shortest round-trip form, which JSON prints.
- * @throws RangeError if the number is not finite
- */
+/** Returns the exact value of a number's shortest round-trip form, which JSON prints. */
 export function decimalOf(value: number): Decimal {
   const scanned = scanDecimal(String(value));
   if (scanned === undefined) throw new RangeError(`not a finite number: ${value}`);

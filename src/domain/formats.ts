@@ -18,10 +18,6 @@ export const FORMATS: Formats = { oldest: 1, newest: 1 };
 /** Thrown when a build meets data in a format that it can't read. The message says what to do. */
 export class FormatError extends Error {}
 
-/**
- * @param written format of an installation
- * @throws FormatError if the build can't read it
- */
 export function assertReads({ oldest, newest }: Formats, written: number): void {
   if (written > newest)
     throw new FormatError(

@@ -160,7 +160,6 @@ export function writeSafeInt64(buffer: Buffer, at: number, value: number): void 
   buffer.writeInt32LE(high, at + 4);
 }
 
-/** Reads an unsigned 64-bit id as a BigInt. */
 export function readId(buffer: Buffer, at: number): bigint {
   return buffer.readBigUInt64LE(at);
 }

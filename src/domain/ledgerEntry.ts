@@ -95,7 +95,6 @@ export const ENTRY_KINDS = {
     isOfRound: false,
     history: 'hidden',
   },
-  /** Share of a player in an event of a communal progressive. */
   communalShare: {
     kind: 'communalShare',
     code: 4,
@@ -218,7 +217,6 @@ const BY_CODE: readonly (EntryDefinition | undefined)[] = Object.values<EntryDef
   [] as (EntryDefinition | undefined)[],
 );
 
-/** @throws RangeError if no kind has the code */
 export function entryOfCode(code: number): EntryDefinition {
   const definition = BY_CODE[code];
   if (definition === undefined) throw new RangeError(`No kind of ledger entry has the code ${code}`);

@@ -4,7 +4,6 @@
  */
 export const REFUND_PREFIX = 'raffle-void:';
 
-/** @param spinId spin id of the ticket */
 export const refundRequestId = (gameId: number, spinId: string): string =>
   `${REFUND_PREFIX}${gameId}:${spinId}`;
 

@@ -29,10 +29,6 @@ const COLON = 0x3a;
 /**
  * Returns the key as {@link requestKey} does, from the bytes of the partner's number and of the requestId in
  * UTF-8.
- * @param digitsFrom start of the digits
- * @param digitsTo end of the digits
- * @param from start of the requestId
- * @param to end of the requestId
  */
 export function requestKeyOfBytes(
   bytes: Buffer,
@@ -55,10 +51,7 @@ export function requestKeyOfBytes(
   return hash('sha256', TEXTS[length]!, 'binary');
 }
 
-/**
- * Returns 32 bits of a key, unsigned, most significant byte first.
- * @param at offset of the first byte
- */
+/** Returns 32 bits of a key, unsigned, most significant byte first. */
 export const keyWord = (key: string, at: number): number =>
   ((key.charCodeAt(at) << 24) |
     (key.charCodeAt(at + 1) << 16) |

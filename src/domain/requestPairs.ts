@@ -63,7 +63,6 @@ export class RequestPairs {
 
   /**
    * Adds the pairs of a block (domain/requestRun.ts).
-   * @param bytes size of the block
    * @param write copies the block to a target, from the offset `at` on
    */
   addBlock(bytes: number, write: (target: Buffer, at: number) => void): void {
@@ -78,7 +77,6 @@ export class RequestPairs {
 
   /**
    * Removes all pairs outside a range.
-   * @param from first pair
    * @param to end of the range, exclusive
    */
   keep(from: number, to: number): void {
@@ -88,7 +86,6 @@ export class RequestPairs {
 
   /**
    * Returns a view of a range of pairs, without copying the pairs.
-   * @param from first pair
    * @param to end of the range, exclusive
    */
   slice(from: number, to: number): Uint32Array {

@@ -26,10 +26,7 @@ export class RunWriter {
   readonly #onBlock: (block: RequestBlock) => void;
   #isFirst = true;
 
-  /**
-   * @param ids number of ids to come
-   * @param onBlock receives each block; the writer uses its bytes again afterwards
-   */
+  /** @param onBlock receives each block; the writer uses its bytes again afterwards */
   constructor(ids: number, onBlock: (block: RequestBlock) => void) {
     this.filter = RequestFilter.ofIds(ids);
     this.#onBlock = onBlock;

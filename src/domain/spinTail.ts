@@ -9,7 +9,6 @@ import type { LedgerEntry } from './ledgerColumns.js';
 export interface SpinTail {
   /** Bonus of a communal progressive that the spin notifies its player of. */
   readonly notice: BonusNotice | undefined;
-  /** Whether a tester chose the outcome of the spin. */
   readonly isForced: boolean;
 }
 

@@ -228,7 +228,6 @@ export interface Events {
    */
   ClockRefused: { readonly cell: number; readonly skewMs: number };
 
-  /** The installation has new cells. */
   CellsAdded: { readonly cells: readonly number[] };
   /** The catalog has read that a partner has moved to another cell. */
   PartnerChangedCell: { readonly partnerId: number; readonly fromCell: number; readonly toCell: number };
@@ -247,7 +246,6 @@ export interface Events {
   RestrictionRead: Record<never, never>;
   /** The catalog can be read again. */
   CatalogRecovered: Record<never, never>;
-  /** A block was made, leased and loaded. */
   BlockMade: {
     readonly gameId: number;
     readonly outcomes: number;
@@ -312,6 +310,5 @@ export interface Events {
 
 export type EventEmitter = Emitter<Events>;
 
-/** @param onHandlerError called when a handler throws */
 export const newEvents = (onHandlerError: (error: unknown, event: string) => void): EventEmitter =>
   new Emitter<Events>(onHandlerError);

@@ -44,10 +44,7 @@ export class CopyRow {
     return this.#bytes.readBigInt64BE(this.#starts[field]!);
   }
 
-  /**
-   * Reads 32 bits of a field, unsigned.
-   * @param at offset in the field
-   */
+  /** Reads 32 bits of a field, unsigned. */
   word(field: number, at: number): number {
     return this.#bytes.readUInt32BE(this.#starts[field]! + at);
   }

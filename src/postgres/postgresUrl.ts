@@ -14,7 +14,6 @@ export class PostgresHosts {
   readonly #all: ClientConfig[];
   #turn = 0;
 
-  /** @throws Error with a one-line message without secrets if the URL can't be used */
   constructor(url: string) {
     this.#urls = seedsOf(url);
     this.#all = this.#urls.map(optionsOf);
@@ -59,7 +58,6 @@ const WRITABLE = ['read-write', 'primary', 'any'];
  * certificate chain if `sslrootcert` is given. `verify-ca` verifies that a CA in `sslrootcert` signed the
  * certificate, and `verify-full` also verifies the server's name. See PostgreSQL documentation, "SSL Support"
  * of libpq.
- * @throws Error with a one-line message without secrets if the URL can't be used
  */
 function optionsOf(url: string): ClientConfig {
   const [address = '', query = ''] = url.split('?', 2);

@@ -32,10 +32,7 @@ export class SharedLookUps<Found> {
     this.#findAll = findAll;
   }
 
-  /**
-   * Finds a value that was committed before this call.
-   * @throws errors of the statement
-   */
+  /** Finds a value that was committed before this call. */
   find(id: bigint): Promise<Found | undefined> {
     return new Promise((resolve, reject) => {
       this.#asked.push({ id, resolve, reject });

@@ -10,7 +10,6 @@ import type { Services } from '../server/services.js';
 import { timeRangeOf } from '../server/timeRange.js';
 import * as contract from './contract.js';
 
-/** Number of entries in one chunk of CSV. */
 const CSV_ENTRIES = 1000;
 
 type Request = RouteRequest<typeof contract.listAuditLog>;

@@ -37,10 +37,7 @@ export async function tableOf({ catalog }: Services, gameId: number): Promise<Bl
   return table;
 }
 
-/**
- * @param partnerId partner that must own the round; undefined: any partner
- * @throws ApiError (KS-4221) if no round has the id, or if the round belongs to another partner
- */
+/** @param partnerId partner that must own the round; undefined: any partner */
 export async function findRound(
   services: Services,
   roundId: string,

@@ -58,7 +58,6 @@ const setDraining = ({ store }: Services): Route =>
     return undefined;
   });
 
-/** @throws ApiError (KS-4215) if the text is not a valid cell number */
 function cellOf(text: string): number {
   const cell = /^(0|[1-9]\d{0,2})$/.test(text) ? Number(text) : Number.NaN;
   if (!(cell <= CELL_MAX)) throw new ApiError(ERRORS.notFound);

@@ -28,7 +28,6 @@ import * as contract from './contract.js';
 import { CommunalFundingBody } from './contract.js';
 import { eventIdOf, eventView, fundingIdOf, potView } from './views.js';
 
-/** @throws ApiError (KS-4006) if the game does not belong to the partner */
 async function gameOfPath({ catalog }: Services, partner: Partner, id: string): Promise<Game> {
   const gameId = pathId(id);
   const game = gameId === undefined ? undefined : await ownGame(catalog, gameId, partner);

@@ -8,7 +8,6 @@ import { ENTRY_POSITION_PATTERN } from '../../domain/schema.js';
 const entryPosition = (description: string) =>
   Type.Optional(Type.String({ pattern: ENTRY_POSITION_PATTERN, description }));
 
-/** @param items plural of the noun that the feed lists */
 export const feedBounds = (items: string) => ({
   from: Type.Optional(
     Type.String({ format: 'date-time', description: `Only ${items} from this RFC 3339 time on` }),
@@ -24,10 +23,7 @@ export const feedBounds = (items: string) => ({
   ),
 });
 
-/**
- * @param items plural of the noun that the feed lists
- * @param cursorId member of an item that can be sent as cursor
- */
+/** @param cursorId member of an item that can be sent as cursor */
 export const feedPaging = (items: string, cursorId: string) => ({
   cursor: Type.Optional(
     Type.String({

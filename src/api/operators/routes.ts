@@ -45,7 +45,6 @@ const listOperators = ({ store }: Services): Route =>
     return { operators: (await store.operators.list()).map(shownOperator) };
   });
 
-/** @throws ApiError KS-4212 if no operator can have this name */
 function nameOf({ name }: { readonly name: string }): string {
   // Postgres rejects NUL characters in text.
   if (name.includes('\0')) throw new ApiError(ERRORS.keyNotFound);

@@ -58,11 +58,7 @@ const shownPartner = (row: PartnerRow) => ({
   contactEmail: row.contactEmail,
 });
 
-/**
- * Converts the settings of a body to the form in which they are stored.
- *
- * @throws ApiError (KS-4101) if an amount has too many decimals or is too large
- */
+/** @throws ApiError (KS-4101) if an amount has too many decimals or is too large */
 function settingsOf(body: PartnerPatch): Partial<PartnerSettings> {
   const faults: Fault[] = [];
   const amount = (name: string, value: number): number => {
@@ -130,7 +126,6 @@ const shownKey = (row: ApiKeyRow) => ({
   lastUsedAt: row.lastUsedAt,
 });
 
-/** @throws ApiError (KS-4101) if the text is not a time in the future */
 export function expiryOf(text: string | null | undefined): Date | null {
   if (text === null || text === undefined) return null;
   const expiresAt = rfc3339Time(text);

@@ -87,7 +87,6 @@ const statusRoutes = (services: Services): Route[] => [
   }),
 ];
 
-/** @throws ApiError (KS-4101, KS-4102) with all faults */
 function orderOf(playerId: string, body: JsonObject, text: string): Omit<Adjustment, 'partnerId'> {
   let refusal: ApiError | undefined;
   let order: AdjustmentBody | undefined;
@@ -218,7 +217,6 @@ async function archivedBefore({ store }: Services, player: PlayerRecord): Promis
   return keptFrom !== undefined && player.createdAtMs < keptFrom.getTime() ? keptFrom : undefined;
 }
 
-/** Number of entries in one chunk of CSV. */
 const CSV_ENTRIES = 500;
 
 const CSV_HEAD = csvHead({

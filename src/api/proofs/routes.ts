@@ -146,7 +146,6 @@ async function blockOf(
   return { ...item, ...(await revealOf(services, logged, query.outcomes === 'true')) };
 }
 
-/** @throws ApiError (KS-4006) if the partner has no such game */
 async function ownGameId(
   { store }: Services,
   {

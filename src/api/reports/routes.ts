@@ -30,7 +30,6 @@ import * as contract from './contract.js';
 
 const GAME_CURSOR = /^[1-9]\d{0,9}$/;
 const EVENT_CURSOR = /^a(\d{1,18})\.w(\d{1,18})$/;
-/** Number of events in one chunk of CSV. */
 const CSV_EVENTS = 1000;
 
 type GamesQuery = RouteRequest<typeof contract.getPartnerGamesReport>['query'];
@@ -139,7 +138,6 @@ async function* gamesCsv(services: Services, query: GamesQuery, asker: Asker): A
   }
 }
 
-/** @throws ApiError KS-4209, KS-4201 */
 async function askerOf(
   { store }: Services,
   { operator, query }: RouteRequest<typeof contract.getGamesReport>,
@@ -153,7 +151,6 @@ async function askerOf(
   return { partnerId, by: operator.name };
 }
 
-/** @throws ApiError KS-4006 */
 async function ownAskerOf(
   { store }: Services,
   { partner: { partnerId }, query: { gameId } }: RouteRequest<typeof contract.getPartnerGamesReport>,
@@ -203,7 +200,6 @@ async function liability({ store, process }: Services, date: string | undefined,
 
 type EventsRequest = RouteRequest<typeof contract.getEventsReport>;
 
-/** @throws ApiError (KS-4101) with all faults of the query */
 function eventsWanted({ query }: EventsRequest): { wanted: EventsWanted; place: EventPlace } {
   const { from, to } = timeRangeOf(query);
   const { type, partnerId, cursor } = query;

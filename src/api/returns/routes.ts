@@ -83,7 +83,6 @@ const reviewOf = (review: RtpReview) => ({
   closedBy: review.closedBy,
 });
 
-/** @throws ApiError (KS-4215) if the path has no valid review id */
 function reviewIdOf({ id }: { readonly id: string }): number {
   const reviewId = pathId(id);
   if (reviewId === undefined) throw new ApiError(ERRORS.notFound);

@@ -24,7 +24,6 @@ export interface AccessServices extends OperatorServices {
    * @param client the client, or the network whose shared counter includes the client
    */
   onWindowOver(client: string): void;
-  /** Called when a client sends an unknown, expired or revoked key to the operator API. */
   onWrongKey(client: string, entry: ErrorEntry): void;
   /**
    * Called when authentication fails because of a defect or an unavailable store.

@@ -16,7 +16,6 @@ export interface FoundKey {
 export interface Judge {
   readonly version: number;
   find(keyHash: string): FoundKey | undefined;
-  /** Answers a request whose key is no longer accepted. */
   refuse(exchange: Exchange, entry: ErrorEntry): void;
 }
 

@@ -17,9 +17,7 @@ export const shown = (text: string): string =>
 
 /**
  * Checks that a body has no content coding, such as gzip.
- *
  * @param contentEncoding value of Content-Encoding; empty if the header was not sent
- * @throws ApiError (KS-4101) if it names a coding
  */
 export function checkContentEncoding(contentEncoding: string): void {
   if (contentEncoding === '' || contentEncoding.toLowerCase() === 'identity') return;
@@ -27,13 +25,11 @@ export function checkContentEncoding(contentEncoding: string): void {
   throw invalid([{ path: '', message }]);
 }
 
-/** @throws ApiError (KS-4101) if the body is not UTF-8 */
 export function bodyText(body: Buffer): string {
   if (!isUtf8(body)) throw notJson('The body is not UTF-8');
   return body.toString('utf8');
 }
 
-/** @throws ApiError (KS-4101) if the text is not a JSON object */
 export function parseObject(text: string): JsonObject {
   if (text.trim() === '') throw notJson('The body is empty. Send a JSON object');
   let value: unknown;

@@ -19,7 +19,6 @@ const CROWD = 16;
 /** Widths of the networks that can share a counter, in bits. */
 const IPV6_WIDTHS = [56, 48, 32];
 const IPV4_WIDTHS = [24, 16];
-/** Name of the counter for clients without a counter of their own and without a network counter. */
 const OTHERS = 'others';
 const IPV4 = /^\d+\.\d+\.\d+\.\d+$/;
 

@@ -63,11 +63,7 @@ interface File {
   readonly coded: readonly { readonly coding: string; readonly bytes: Buffer }[];
 }
 
-/**
- * Reads the pages of a site. Returns no pages if the build has created none.
- *
- * @param folder folder with the pages, such as `dist/docs`
- */
+/** Reads the pages of a site. Returns no pages if the build has created none. */
 function readPages({ base }: Site, folder: string): ReadonlyMap<string, File> {
   const pages = new Map<string, File>();
   let names: string[] = [];
@@ -169,11 +165,7 @@ function otherPaths(pages: ReadonlyMap<string, File>, missing: File, publishing:
   });
 }
 
-/**
- * Creates the routes of the documentation, and of `/`, which redirects to the documentation.
- *
- * @param folder folder with the built pages
- */
+/** Creates the routes of the documentation, and of `/`, which redirects to the documentation. */
 export function docsRoutes(folder: string, publishing: Publishing): ServerRoute[] {
   const { [MISSING]: missing, ...others } = Object.fromEntries(readPages(DOCS, folder));
   if (missing === undefined) return [];
@@ -185,7 +177,6 @@ export function docsRoutes(folder: string, publishing: Publishing): ServerRoute[
   ];
 }
 
-/** @param folder folder with the built pages */
 export function consoleRoutes(folder: string, publishing: Publishing): ServerRoute[] {
   const routes = siteRoutes(CONSOLE, readPages(CONSOLE, folder), 'console', publishing);
   if (routes.length === 0) return [];

@@ -28,10 +28,7 @@ export interface FeedRange {
   readonly playerId: string | undefined;
 }
 
-/**
- * @param cursorId member of an item that the caller may send as cursor
- * @throws ApiError (KS-4101) with all faults of the query
- */
+/** @param cursorId member of an item that the caller may send as cursor */
 export function feedRange(
   { spinIds }: Pick<Services, 'spinIds'>,
   partner: Partner,

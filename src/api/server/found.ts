@@ -23,10 +23,6 @@ export function pathId(text: string): number | undefined {
   return /^[1-9]\d{0,9}$/.test(text) && Number(text) <= ID_MAX ? Number(text) : undefined;
 }
 
-/**
- * @param id partner id in the path
- * @throws ApiError (KS-4209) if no such partner exists
- */
 export async function partnerOf(store: Pick<Store, 'partners'>, id: string): Promise<PartnerRow> {
   const partnerId = pathId(id);
   const partner = partnerId === undefined ? undefined : await store.partners.find(partnerId);
@@ -34,19 +30,13 @@ export async function partnerOf(store: Pick<Store, 'partners'>, id: string): Pro
   return partner;
 }
 
-/** @throws ApiError KS-4209 if no such partner exists, KS-4210 if the partner is deactivated */
 export async function activePartnerOf(store: Pick<Store, 'partners'>, id: string): Promise<PartnerRow> {
   const partner = await partnerOf(store, id);
   if (!partner.isActive) throw new ApiError(ERRORS.partnerIsDeactivated);
   return partner;
 }
 
-/**
- * Returns the database row of a game, regardless of its partner.
- *
- * @param id game id in the path
- * @throws ApiError (KS-4201) if no such game exists
- */
+/** Returns the database row of a game, regardless of its partner. */
 export async function gameRowOf(store: Pick<Store, 'games'>, id: string): Promise<GameRow> {
   const gameId = pathId(id);
   const row = gameId === undefined ? undefined : await store.games.find(gameId);
@@ -87,7 +77,6 @@ export async function ownGame(
   return game?.partnerId === partnerId ? game : undefined;
 }
 
-/** @throws ApiError (KS-4204) if no such player exists */
 export async function playerOf({ reads }: Cells, partnerId: number, playerId: string) {
   const player = await reads.player(partnerId, playerId);
   if (player === undefined) throw new ApiError(ERRORS.playerNotFound);
@@ -108,8 +97,6 @@ export async function booked({ confirmations }: Cells, entryId: bigint): Promise
 /**
  * Returns the error for a spin that is not in the ledger. The error says whether the day of the spin was
  * dropped.
- *
- * @param entryId ledger entry of the requested spin
  */
 export async function noSpin({ ledgerDays }: Pick<Store, 'ledgerDays'>, entryId: bigint): Promise<ApiError> {
   return new ApiError(ERRORS.notFound, (await isDropped(ledgerDays, entryId)) ? { details: [ARCHIVED] } : {});
@@ -142,11 +129,7 @@ export async function potOf(
   throw new ApiError(isOnRecord ? ERRORS.unavailable : ERRORS.progressiveNotConfigured);
 }
 
-/**
- * Checks that a game has a communal progressive.
- *
- * @throws ApiError KS-4601 if the game has none
- */
+/** Checks that a game has a communal progressive. */
 export async function assertPot(store: Pick<Store, 'communal'>, gameId: number): Promise<void> {
   if (!(await store.communal.isConfigured(gameId))) throw new ApiError(ERRORS.progressiveNotConfigured);
 }

@@ -66,7 +66,6 @@ export class HttpServer implements Service {
     return this.#port;
   }
 
-  /** @throws Error if the port is not available */
   async start(): Promise<void> {
     this.#port = await this.#listener.listen(this.#options.host, this.#options.port);
   }

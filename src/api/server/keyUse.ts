@@ -16,7 +16,6 @@ export class KeyUse extends PeriodicService {
   readonly #versions: readonly ServedVersion[];
   readonly #noteKeyUses: Store['apiVersions']['noteUses'];
 
-  /** @param versions API versions whose requests are counted */
   constructor(versions: readonly ServedVersion[], noteKeyUses: Store['apiVersions']['noteUses']) {
     super({ everyMs: WRITE_EVERY_MS, firstAfterMs: WRITE_EVERY_MS });
     this.#versions = versions;

@@ -12,7 +12,6 @@ const LINGER_MS = 2000;
 /** Minimum number of bytes that a chunk counts as, because every chunk costs processing time. */
 const PIECE_BYTES = 1024;
 
-/** Collects the parts of an answer and sends it at once. */
 export class NodeResponse implements RawResponse {
   #status = 200;
   readonly #headers: string[] = [];

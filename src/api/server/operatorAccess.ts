@@ -27,7 +27,6 @@ export interface OperatorServices {
   findSession(sessionHash: Buffer): Promise<{ keyHash: Buffer; expiresAt: Date } | undefined>;
 }
 
-/** The authenticated operator of a request. */
 export interface Caller {
   readonly name: string;
   readonly role: Role;

@@ -15,8 +15,6 @@ export const installationTag = (datasetId: string): string =>
   createHash('sha256').update(`installation ${datasetId}`).digest('hex').slice(0, 16);
 
 /**
- * Checks that no process of another installation holds the port.
- *
  * @param host address to listen on; an address for all interfaces is checked by loopback
  * @throws Error if a program that is not part of this installation holds the port
  */

@@ -8,10 +8,6 @@ import type { Exchange } from './exchange.js';
 import { readQuery } from './query.js';
 import type { RouteRequest } from './route.js';
 
-/**
- * @param base base path of the API
- * @throws ApiError KS-4101, KS-4102, KS-4215
- */
 export function readRequest(
   route: Endpoint,
   names: readonly string[],
@@ -65,7 +61,6 @@ function takePlayer(params: Record<string, string>, query: Record<string, number
   delete query.playerId;
 }
 
-/** @throws ApiError (KS-4101) if the segment is not percent-encoded UTF-8 */
 function decodePart(part: string): string {
   try {
     return decodeURIComponent(part);

@@ -14,7 +14,6 @@ const STALLED_MS = 10_000;
 
 export type { Window } from './answerHead.js';
 
-/** Header line of an answer that replays an earlier answer. */
 export const REPLAYED = 'Idempotent-Replayed: true';
 
 class StalledError extends Error {}
@@ -83,7 +82,6 @@ export class Replies {
   }
 
   /**
-   * @param body text, or its bytes
    * @param headers header lines made by the service, each ended by CRLF except the last; never text of a
    * client
    */

@@ -35,7 +35,6 @@ export interface RouteRequest<Of = Endpoint> {
   readonly operator: OperatorCaller;
   /** True if the browser loaded the page over TLS. */
   readonly isSecure: boolean;
-  /** Decoded path parameters by name. */
   readonly params: ParamsOf<Of>;
   /**
    * Query parameters, validated against the endpoint's schema, with its defaults. Parameters that were not
@@ -101,12 +100,7 @@ export class WithHeaders {
   ) {}
 }
 
-/**
- * Returns the cursor of a request, which is the position where its list continues.
- *
- * @param query query of an endpoint; the cursor is optional
- * @throws ApiError (KS-4101) if the text is not a valid cursor
- */
+/** Returns the cursor of a request, which is the position where its list continues. */
 export function cursorOf(query: object, pattern: RegExp): string | undefined {
   const { cursor } = query as { cursor?: string };
   if (cursor === undefined || pattern.test(cursor)) return cursor;

@@ -41,7 +41,6 @@ const roleFor = ({ role, method }: Pick<Route, 'role' | 'method'>): Role =>
 export interface RouteServices {
   /** Counts requests against the rate limit windows of their partners. */
   readonly spinPath: Services['spinPath'];
-  /** Turns of the partners whose requests read or write Postgres. */
   readonly turns: FairQueue;
   onFault(exchange: Exchange, route: Route, error: unknown, entry: ErrorEntry): void;
   /** Returns whether the error means that a store does not answer, and is not a defect of this program. */

@@ -8,9 +8,6 @@ export interface TimeRange {
   readonly to: Date | undefined;
 }
 
-/**
- * @throws ApiError (KS-4101) with all faults: a text that is not an RFC 3339 time, or an end before the start
- */
 export function timeRangeOf(query: { readonly from?: string; readonly to?: string }): TimeRange {
   const faults: Fault[] = [];
   const time = (name: 'from' | 'to'): Date | undefined => {

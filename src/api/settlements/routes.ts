@@ -27,7 +27,6 @@ type JudgingRequest = Pick<
   'partner' | 'params' | 'query' | 'body'
 >;
 
-/** @throws ApiError (KS-4105) if the text is not a calendar day */
 function dateOf({ params: { date } }: { readonly params: { readonly date: string } }): string {
   if (!isDay(date)) {
     throw new ApiError(ERRORS.invalidDate, { details: [{ path: '/date', message: NO_DAY }] });

@@ -28,8 +28,6 @@ export function withRequestId(body: JsonObject, header: string | undefined): Jso
 /**
  * Refuses a body that has no requestId but a member with a similar name. Without this check, the request
  * would not be idempotent and the sender would not notice.
- *
- * @throws ApiError (KS-4101) that names the correct member
  */
 function refuseMisnamedRequestId(body: JsonObject): void {
   if (body.requestId !== undefined) return;

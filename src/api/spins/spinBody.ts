@@ -15,7 +15,6 @@ export interface ReadBody {
   readonly text: string | undefined;
 }
 
-/** Returns the spin that a request asks for, or the error if the request is invalid. */
 export function readBody({
   body: bytes,
   lacksRoom,

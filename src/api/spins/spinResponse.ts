@@ -28,7 +28,6 @@ let views: Buffer[] = [];
 /**
  * @param spinId ASCII text
  * @param fragment the members `outcome` and `presentation` as UTF-8 JSON
- * @param balanceMicros balance after the spin, in micro-USD
  * @param communityBonus JSON text
  * @returns the response as UTF-8 JSON, in a view that is valid until the next call
  */

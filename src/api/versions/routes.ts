@@ -21,7 +21,6 @@ const versionOf = (version: string, end: ApiVersionRow | undefined, nowMs: numbe
   migrationUrl: end?.migrationUrl ?? null,
 });
 
-/** @throws ApiError (KS-4101) if a time is invalid */
 function announcementOf({ sunsetAt, deprecatedAt, successor, migrationUrl }: DeprecateBody) {
   const faults: Fault[] = [];
   const time = (path: string, text: string): Date => {

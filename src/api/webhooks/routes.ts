@@ -47,7 +47,6 @@ function eventFaults(events: unknown): Fault[] {
 }
 
 /**
- * @param required required members
  * @throws ApiError with up to {@link FAULTS_MAX} faults in `details`. Its code is that of the first kind of
  * fault found, in this order: missing members (KS-4102), the URL (KS-4106, KS-4217), the event types
  * (KS-4107)
@@ -79,7 +78,6 @@ async function checked(
   return { url, events } as { url: string | undefined; events: string[] | undefined };
 }
 
-/** @throws ApiError if the partner has no such webhook */
 async function webhookIdOf({ store }: Services, { partnerId }: Partner, text: string): Promise<number> {
   const id = pathId(text);
   const state = id === undefined ? 'missing' : await store.webhooks.state(partnerId, id);
@@ -164,8 +162,6 @@ const changingRoutes = (services: Services): Route[] => [
 ];
 
 /**
- * Returns the event type of a test delivery.
- *
  * @throws ApiError KS-4107 if webhooks cannot subscribe to the event type; otherwise the faults of the schema
  */
 function eventOf(body: JsonObject): (typeof EVENT_TYPES)[number] {

@@ -212,10 +212,7 @@ function exists(pid: number): boolean {
   }
 }
 
-/**
- * Opens a connection for one query.
- * @throws Error if the server does not answer
- */
+/** Opens a connection for one query. */
 async function ask<T>({ port, password }: Place, question: (client: Client) => Promise<T>): Promise<T> {
   const client = new Client({
     host: '127.0.0.1',

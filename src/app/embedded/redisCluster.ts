@@ -94,7 +94,6 @@ shutdown-timeout 0
 /**
  * Forms a Redis Cluster of the servers if they are not one yet, and waits until the cluster is complete. The
  * first servers become primaries, and the others replicas of them in the same order.
- * @throws Error on a timeout
  */
 export async function formCluster(
   options: EmbeddedOptions,

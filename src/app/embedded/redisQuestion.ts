@@ -7,7 +7,6 @@ import { connect } from 'node:net';
 const TIMEOUT_MS = 2_000;
 
 /**
- * Sends a command and returns the reply as text.
  * @param url URL with the password
  * @param words words of the command, without white space inside a word
  * @throws Error with the error reply, or if there is no reply within 2 s

@@ -85,7 +85,6 @@ export class MetricsServer implements Service {
     return (this.#server.address() as AddressInfo | null)?.port ?? this.#port;
   }
 
-  /** @throws Error if it can't listen on the port */
   start(): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#server.once('error', () =>

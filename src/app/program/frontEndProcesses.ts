@@ -64,10 +64,7 @@ class FrontEndProcess {
     this.#surroundings = surroundings;
   }
 
-  /**
-   * Starts the front end and resolves once it is ready.
-   * @throws SetupError if the first start fails
-   */
+  /** Starts the front end and resolves once it is ready. */
   async start(): Promise<void> {
     const { env, stopDeadlineMs, onEvent } = this.#surroundings;
     try {

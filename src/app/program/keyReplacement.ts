@@ -26,10 +26,7 @@ export interface KeyReplacementOptions {
   readonly seeds: SecretBox;
   /** Keys for webhook secrets, and for the log's signing key if it is in Postgres. */
   readonly secrets: SecretBox;
-  /**
-   * Reseals everything with the newest keys.
-   * @throws SetupError if a key is missing
-   */
+  /** Reseals everything with the newest keys. */
   readonly sealAll: () => Promise<void>;
   readonly events: EventEmitter;
 }

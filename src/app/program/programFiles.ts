@@ -38,10 +38,7 @@ export const checkFilesOf =
     }
   };
 
-/**
- * Starts to read the program's files.
- * @returns a function that waits for the result, records it and starts the periodic checks
- */
+/** @returns a function that waits for the result, records it and starts the periodic checks */
 export function beginProgramCheck(
   config: Config,
   checkFiles = checkFilesOf(config),

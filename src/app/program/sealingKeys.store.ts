@@ -14,10 +14,7 @@ export interface OtherSealer extends SealingKeys {
   readonly name: string;
 }
 
-/**
- * Records the keys of a process.
- * @returns running processes that seal with other keys
- */
+/** @returns running processes that seal with other keys */
 export async function noteSealingKeys(
   sql: Sql,
   processId: string,

@@ -28,7 +28,6 @@ export interface Work {
   readonly log: string;
 }
 
-/** @param cells cells that the worker owns */
 export async function findWork(sql: Sql, cells: readonly number[]): Promise<Work> {
   const owned = arrayOf(cells);
   const [row] = await sql.prepared<[Work]>`

@@ -72,7 +72,6 @@ export interface ArchivedRound {
 }
 
 /**
- * Reads and verifies a round from the archive.
  * @param dealId ledger entry of the deal
  * @returns the round, or a list of faults if the archive is damaged or has no such round
  */

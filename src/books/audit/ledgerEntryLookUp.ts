@@ -24,10 +24,6 @@ interface Question {
   readonly answer: (entry: AuditedEntry | undefined) => void;
 }
 
-/**
- * Looks up entries that Redis refers to: first in the current ledger, then in the outbox, and once more in
- * the ledger.
- */
 export class LedgerEntryLookUp {
   readonly #stores: EntryStores;
   #waiting: Question[] = [];

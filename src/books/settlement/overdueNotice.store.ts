@@ -6,7 +6,6 @@ import { unsettledDays } from './settledDays.store.js';
 /**
  * Records the notice of an overdue settlement, once per day.
  * @param date day that is not settled, YYYY-MM-DD
- * @param recipient address of the operator
  * @returns number of recorded deliveries
  */
 export async function noticeOverdueSettlement(

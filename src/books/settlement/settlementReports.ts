@@ -133,9 +133,7 @@ export class SettlementReports {
    * Generates all missing reports of an interval, and completes incomplete reports where possible. A failure
    * for one partner is reported through the observer and does not stop the others.
    * @param after last day up to which all days are settled; undefined if unknown
-   * @param through last day of the interval
    * @returns the oldest unsettled day; undefined if all days are settled
-   * @throws Error if Postgres does not answer
    */
   async settle(
     after: string | undefined,

@@ -206,7 +206,6 @@ export function pageLine(
 /** Prints a line for people to standard error. */
 export const note = (line: string): void => void process.stderr.write(`${line}\n`);
 
-/** @throws UsageError if the file can't be read */
 export function bytesOf(file: string): Buffer {
   try {
     return readFileSync(file);

@@ -60,7 +60,6 @@ async function listCells({ client, print }: Call): Promise<void> {
   );
 }
 
-/** @throws UsageError if it is not a whole number */
 function numberOf(word: string): number {
   try {
     return wholeNumber(word);

@@ -107,10 +107,7 @@ async function make(call: Call): Promise<void> {
   );
 }
 
-/**
- * Asks before a disputed report gets its next revision, and shows what would differ.
- * @throws UsageError if the report is disputed and the dispute gets no answer
- */
+/** Asks before a disputed report gets its next revision, and shows what would differ. */
 async function confirmRevision(call: Call, path: { id: number; date: string }): Promise<void> {
   const { client, options, confirm } = call;
   const { report, disputed } = await bodyOf(

@@ -14,7 +14,6 @@ export const DoubleOn = choice(
   'First two cards on which a hand may be doubled: `any2` allows all, `9-11` only totals from 9 to 11',
 );
 
-/** Rules of a table. {@link DEFAULT_RULES} has the defaults. */
 export const BlackjackRules = Type.Object({
   decks: Type.Integer({ minimum: 1, maximum: 8, description: '6 where absent' }),
   dealerHitsSoft17: Type.Boolean({ description: 'Whether the dealer hits a soft 17; default false' }),

@@ -95,10 +95,7 @@ export function stepCode({ step, move, isEnd }: RoundStep): number {
   return (isEnd ? ENDED : 0) | (step << MOVE_BITS) | code;
 }
 
-/**
- * Inverse of {@link stepCode}.
- * @throws RangeError if no move has the code
- */
+/** Inverse of {@link stepCode}. */
 export function readStep(code: number): RoundStep {
   const moveCode = code & ((1 << MOVE_BITS) - 1);
   const move = moveCode === VOID_CODE ? 'void' : MOVES[moveCode];

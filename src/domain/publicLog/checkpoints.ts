@@ -19,10 +19,7 @@ export interface Checkpoint {
 export const checkpointText = ({ origin, size, root }: Checkpoint): string =>
   `${origin}\n${size}\n${root.toString('base64')}\n`;
 
-/**
- * Parses a checkpoint. Lines after the third are ignored, because each log may define them.
- * @throws NoteError if the text is not a checkpoint
- */
+/** Parses a checkpoint. Lines after the third are ignored, because each log may define them. */
 export function parseCheckpoint(text: string): Checkpoint {
   const [origin = '', decimal = '', encoded = ''] = text.split('\n');
   const size = fromDecimal(decimal);
@@ -52,10 +49,7 @@ function hashesOf(lines: readonly string[]): Buffer[] | undefined {
   return isPath ? (hashes as Buffer[]) : undefined;
 }
 
-/**
- * Parses an inclusion proof. Proofs with extra data are refused, because this service makes none.
- * @throws NoteError if the text is not a proof
- */
+/** Parses an inclusion proof. Proofs with extra data are refused, because this service makes none. */
 export function parseTlogProof(text: string): TlogProof & { readonly note: Note } {
   const end = text.indexOf('\n\n');
   const [head, place = '', ...lines] = text.slice(0, Math.max(end, 0)).split('\n');

@@ -62,10 +62,7 @@ const keyIdOf = (name: string, typed: Buffer): string =>
 const privateKeyOf = (seed: Buffer): KeyObject =>
   createPrivateKey({ key: Buffer.concat([PKCS8, seed]), format: 'der', type: 'pkcs8' });
 
-/**
- * @param seed 32 bytes
- * @throws NoteError if the name is not valid
- */
+/** @param seed 32 bytes */
 export function signerOf(name: string, algorithm: Algorithm, seed: Buffer): Signer {
   if (!NAME.test(name)) throw new NoteError(`«${name}» is not a valid name of a key`);
   const publicKey = createPublicKey(privateKeyOf(seed))
@@ -132,10 +129,7 @@ function parseLine(line: string): SignatureLine {
   return { name, keyId: bytes.toString('hex', 0, ID_BYTES), signature: bytes.subarray(ID_BYTES) };
 }
 
-/**
- * Parses signature lines without a note, which are the response of a witness.
- * @throws NoteError if the lines are not valid
- */
+/** Parses signature lines without a note, which are the response of a witness. */
 export function parseLines(text: string): SignatureLine[] {
   if (!text.endsWith('\n')) throw new NoteError('The last signature line must end with a newline');
   const lines = text.slice(0, -1).split('\n');
@@ -143,10 +137,7 @@ export function parseLines(text: string): SignatureLine[] {
   return lines.map(parseLine);
 }
 
-/**
- * Parses a note without verifying it.
- * @throws NoteError if the text is not a note
- */
+/** Parses a note without verifying it. */
 export function parseNote(note: string): Note {
   if (note.length > NOTE_MAX || hasControls(note))
     throw new NoteError('The note is too long or is not plain text');
@@ -171,10 +162,7 @@ export const signatureLine = (text: string, signer: Signer): string =>
 const cosigned = (text: string, seconds: bigint): Buffer =>
   Buffer.from(`cosignature/v1\ntime ${seconds}\n${text}`);
 
-/**
- * Signs a text with the key of a witness and returns the signature line.
- * @param seconds Unix time in seconds
- */
+/** Signs a text with the key of a witness and returns the signature line. */
 export function cosignatureLine(text: string, signer: Signer, seconds: number): string {
   const time = Buffer.alloc(TIME_BYTES);
   time.writeBigUInt64BE(BigInt(seconds));
@@ -208,7 +196,6 @@ export const cosignedAt = ({ signature }: SignatureLine): number => Number(signa
 
 /**
  * Verifies the signature lines of known keys in a note. Lines of unknown keys are ignored.
- * @returns the keys that signed the note
  * @throws NoteError if the line of a known key has a wrong signature
  */
 export function signersOf<K extends Verifier>({ text, lines }: Note, keys: readonly K[]): K[] {

@@ -147,7 +147,6 @@ export class Policy {
     this.#quorum = name;
   }
 
-  /** Whether the policy requires no cosignature of a witness. */
   get hasNoQuorum(): boolean {
     return this.#quorum === 'none';
   }

@@ -23,7 +23,6 @@ export interface Submission {
 export const submissionText = ({ old, proof, note }: Submission): string =>
   [`old ${old}`, ...proof.map((hash) => hash.toString('base64')), '', note].join('\n');
 
-/** @throws NoteError if the text is not a submission */
 export function parseSubmission(text: string): Submission & { readonly parsed: Note } {
   const end = text.indexOf('\n\n');
   const [first = '', ...lines] = text.slice(0, Math.max(end, 0)).split('\n');

@@ -44,7 +44,6 @@ export class Subtrees {
     }
   }
 
-  /** @throws RangeError if the subtree is not complete */
   readonly read: ReadHash = (level, index) => {
     const hashes = this.#levels[level]?.subarray(index * HASH_BYTES, (index + 1) * HASH_BYTES);
     if (hashes?.length !== HASH_BYTES)

@@ -181,10 +181,7 @@ export class MemoryTree {
     }
   }
 
-  /**
-   * Returns the hash of a subtree.
-   * @throws RangeError if the subtree is not complete
-   */
+  /** Returns the hash of a subtree. */
   readonly read: ReadHash = (level, index) => {
     const hash = this.#levels[level]?.[index];
     if (hash === undefined) throw new RangeError(`The subtree ${index} of level ${level} is not complete`);

@@ -69,7 +69,6 @@ export function sealBlock({ seed, nonce, outcomes }: Secrets): Secrets & { reado
 /**
  * Decrypts a column of a block, or a part of the column.
  * @param from offset of the given bytes in the column
- * @throws SeedKeyError
  */
 export function openColumn(sealed: string | null, column: SealedColumn, bytes: Buffer, from = 0): Buffer {
   return sealed === null || bytes.length === 0 ? bytes : turned(keyOf(sealed), column, bytes, from);

@@ -102,7 +102,6 @@ export class BlockKeeper implements Service {
   readonly #turns: FairTurns;
   #timer: NodeJS.Timeout | undefined;
   #stopped = false;
-  /** Promise that rejects once the keeper stops. */
   readonly #ended = ending('block keeper');
   readonly #failing = new Map<number, string>();
 
@@ -228,10 +227,7 @@ export class BlockKeeper implements Service {
     this.#dealt(queue, ready);
   }
 
-  /**
-   * Informs the reserve of a game that its queue has fewer ready blocks, and considers the queue.
-   * @param readyBefore number of ready blocks before the update
-   */
+  /** Informs the reserve of a game that its queue has fewer ready blocks, and considers the queue. */
   #dealt(queue: Queue, readyBefore: number): void {
     const ready = readyBlocks(queue);
     if (ready < readyBefore) queue.blockMaker.reserve?.hasFallen(ready);

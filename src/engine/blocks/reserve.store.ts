@@ -8,7 +8,6 @@ import { assertOwner, type CellLease } from '../cells/cells.store.js';
  * is recorded until the reserve is complete again. For a game that never had a complete reserve, no fall is
  * recorded. Raffles have no reserve.
  * @returns the number of webhook deliveries recorded
- * @throws FencedError where the cell has another owner.
  */
 export async function reserveFell(
   sql: Sql,
@@ -26,10 +25,7 @@ export async function reserveFell(
   });
 }
 
-/**
- * Records that a game's reserve is complete.
- * @throws FencedError where the cell has another owner.
- */
+/** Records that a game's reserve is complete. */
 export async function reserveIsBack(sql: Sql, lease: CellLease, gameId: number): Promise<void> {
   // When a worker takes over a cell, nearly every game is already recorded as complete. This check avoids the
   // lock of the cell's row, which each flush needs.

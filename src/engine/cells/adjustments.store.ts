@@ -200,11 +200,7 @@ function recordOnce(sql: Sql, actor: string, wanted: Adjustment): Promise<Intent
   });
 }
 
-/**
- * Records which ledger entry each adjustment made, in the transaction that commits these entries.
- *
- * @returns the adjustments with their reasons, in the same order
- */
+/** Records which ledger entry each adjustment made, in the transaction that commits these entries. */
 export async function noteAdjustments(
   tx: Transaction,
   adjustments: readonly CommittedAdjustment[],

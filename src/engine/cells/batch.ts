@@ -95,7 +95,6 @@ interface PartnerPlaces {
   readonly requests: Places;
 }
 
-/** One game of a batch, with its position and its number of spins that may be dealt. */
 interface GamePlace {
   readonly place: number;
   readonly game: Game;
@@ -305,7 +304,6 @@ export class BatchEncoder {
   /**
    * Adds the requestId of an item to the batch once, and checks against the filters whether the ledger may
    * have it.
-   * @returns position of the requestId
    */
   #request({ partner }: SpinItem, places: PartnerPlaces, requestId: string): number {
     const known = places.requests.get(requestId);

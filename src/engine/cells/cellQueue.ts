@@ -68,7 +68,6 @@ const SHARE_LEFT_MIN = 0.1;
 
 /**
  * Refuses the commands that must not be sent any more, or that have waited too long to be answered in time.
- * @returns the remaining commands
  */
 function withoutGone<Command extends CellCommand<never>>(commands: Command[], leftMinMs: number): Command[] {
   const earliest = performance.now() + leftMinMs;

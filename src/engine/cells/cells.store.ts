@@ -114,7 +114,6 @@ export async function renewAndDivide(
 /**
  * Leases cells that have no owner or whose lease has lapsed, other than the cells in `except`.
  * @param cellsMax maximum number of cells to lease; null for no limit
- * @returns the leases
  */
 export async function acquireCells(
   sql: Sql,
@@ -218,10 +217,7 @@ export async function moveCursors(tx: Transaction, moves: readonly CursorMove[])
   );
 }
 
-/**
- * Locks the cell's row for this transaction.
- * @throws FencedError if the cell has another owner
- */
+/** Locks the cell's row for this transaction. */
 export async function assertOwner(tx: Transaction, lease: { cell: number; fence: bigint }): Promise<void> {
   const rows =
     await tx`SELECT 1 FROM cells WHERE cell = ${lease.cell} AND fence = ${lease.fence} FOR NO KEY UPDATE`;
@@ -234,7 +230,6 @@ export async function assertOwner(tx: Transaction, lease: { cell: number; fence:
 /**
  * Raises the fence of a cell that this worker owns above the fence in Redis. This is needed if Postgres was
  * restored from a backup, or if Redis belongs to another installation.
- * @throws FencedError if the cell has another owner
  */
 export async function raiseFence(sql: Sql, lease: CellLease, above: bigint): Promise<CellLease> {
   const [row] = await sql<{ fence: bigint }[]>`

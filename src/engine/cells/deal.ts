@@ -93,7 +93,6 @@ const SLOTS = 8;
 const OVERLAP_MIN = 64;
 
 /**
- * @param batchMax maximum number of requests in one call
  * @param exhausted receives each rate limit window that a request found exhausted
  * @param requestIds filters of the released request ids; undefined if Redis holds all request ids
  * @param answered receives the replies of a call before the spins are answered; undefined if answered spins

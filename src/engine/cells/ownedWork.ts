@@ -58,7 +58,6 @@ export abstract class OwnedWork extends PeriodicService {
     return times;
   }
 
-  /** Forgets the failures of an item that succeeded or was abandoned. */
   protected forgetFailures(item: number): void {
     this.#failed.delete(item);
   }

@@ -1,6 +1,7 @@
 /**
  * Reads the current data of a partner from Redis. If the partner has moved to another cell that this process
- * does not know of yet, the reply of the old cell tells so, and the new cell is read instead.
+ * does not know of yet, the reply of the old cell tells so, and the new cell is read instead. If the
+ * partner's move takes too long, a read fails with KS-5002.
  */
 import type { PotRecord } from '../../domain/communal.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
@@ -33,26 +34,19 @@ export class PartnerReads {
     this.#options = options;
   }
 
-  /**
-   * Returns a player as of its last spin, or undefined if it has never spun.
-   * @throws ApiError (KS-5002) if the partner's move takes too long
-   */
+  /** Returns a player as of its last spin, or undefined if it has never spun. */
   player(partnerId: number, playerId: string): Promise<PlayerRecord | undefined> {
     return this.#read(partnerId, (store) => store.findPlayer(partnerId, playerId));
   }
 
   /**
    * Returns the counter and queue of a partner's game, or undefined before the game's first block is loaded.
-   * @throws ApiError (KS-5002) if the partner's move takes too long
    */
   game(partnerId: number, gameId: number): Promise<GameRecord | undefined> {
     return this.#read(partnerId, (store) => store.findGame(gameId));
   }
 
-  /**
-   * Returns the communal progressive of a partner's game, or undefined if it has none.
-   * @throws ApiError (KS-5002) if the partner's move takes too long
-   */
+  /** Returns the communal progressive of a partner's game, or undefined if it has none. */
   pot(partnerId: number, gameId: number): Promise<PotRecord | undefined> {
     return this.#read(partnerId, (store) => store.findPot(gameId));
   }
@@ -60,7 +54,6 @@ export class PartnerReads {
   /**
    * Returns the entry that the requestId of a partner's spin is bound to in Redis, or undefined if Redis does
    * not bind it.
-   * @throws ApiError (KS-5002) if the partner's move takes too long
    */
   bound(partnerId: number, requestId: string): Promise<bigint | undefined> {
     return this.#read(partnerId, (store) => store.findBound(partnerId, requestId));

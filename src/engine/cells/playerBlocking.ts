@@ -61,7 +61,6 @@ export class PlayerBlocking {
       throw new Error(`The status of player ${playerId} of partner ${partnerId} is not in force yet`);
   }
 
-  /** @throws the error of Postgres */
   async #carryOut(actor: string, recorded: PlayerStatusOnRecord): Promise<Blocked> {
     const { store, cells, deadlineMs } = this.#options;
     const { playerStatuses } = store;

@@ -45,7 +45,6 @@ export class QueueGroup {
     this.#queues.push(queue);
   }
 
-  /** Removes a queue whose cell has moved to another node. */
   remove(queue: GroupedQueue): void {
     this.#queues.splice(this.#queues.indexOf(queue), 1);
   }
@@ -54,7 +53,6 @@ export class QueueGroup {
     return this.#queues.length === 0;
   }
 
-  /** Updates the counters after the number of waiting commands in one queue has changed. */
   changed(before: number, now: number): void {
     this.#waiting += now - before;
     this.#filled += (now > 0 ? 1 : 0) - (before > 0 ? 1 : 0);

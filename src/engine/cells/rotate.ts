@@ -81,10 +81,7 @@ export async function finishRotation(
     throw new Error(`The rotation of game ${gameId} is not committed yet`);
 }
 
-/**
- * @returns undefined if the rotation is not committed within the deadline
- * @throws the error of Postgres
- */
+/** @returns undefined if the rotation is not committed within the deadline */
 async function carryOut(
   cells: Cells,
   recorded: RotationOnRecord,

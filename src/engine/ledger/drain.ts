@@ -11,7 +11,6 @@ const BOOKED_WITHIN_MS = 30_000;
 const LOOK_EVERY_MS = 10;
 
 /**
- * Flushes the outbox of a cell until it is fully committed.
  * @param token the cell's token in Redis, which must not change meanwhile
  * @returns the lease with the cursor after the last committed entry
  * @throws Error if the outbox could not be committed in time, or the cell has another owner

@@ -35,10 +35,8 @@ const EXAMINED_MAX = 10_000;
 /**
  * Reads one page of a partner's rows in the order of their entry ids. A page ends where the partner's ledger
  * is complete ({@link LedgerWatermark}). No entries are added below that watermark, so a page skips nothing.
- *
  * @param limit maximum number of items, at least 1
  * @param rowsOf reads the first `count` matching rows in a range of ids; `toId` is exclusive
- * @param idOf returns the entry id of a row
  */
 export async function feedPageOf<Row>(
   sql: Sql,

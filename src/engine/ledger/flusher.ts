@@ -81,7 +81,6 @@ interface NodeLoop {
   flushMs: number;
   /** Number of games whose totals the last flush wrote. */
   games: number;
-  /** Whether the last round found nothing to flush. */
   wasEmpty: boolean;
 }
 

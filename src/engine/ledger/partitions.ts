@@ -44,7 +44,6 @@ export class Partitions {
   }
 }
 
-/** Creates the ledger's partitions of the next days in the background. */
 export class PartitionMaker extends PeriodicService {
   readonly name = 'ledger partitions';
   readonly #sql: Sql;

@@ -103,7 +103,6 @@ export interface Portion {
   /** Number of large wins and adjustments. */
   readonly events: number;
   readonly days: ReadonlySet<string>;
-  /** Time of the oldest entry, in milliseconds since the epoch. */
   readonly oldestMs: number;
   /**
    * Numbers of entries and bytes that had been added to the outbox since the cell was created, counted up to

@@ -61,7 +61,6 @@ export interface LargeWin {
 }
 
 interface Sum {
-  /** Threshold above which payouts are recorded as large wins, in micro-USD. */
   readonly largeWinMicros: number;
   readonly id: number;
   readonly partnerId: number;
@@ -103,7 +102,6 @@ export class Transcoder {
    * yet.
    */
   largeWins: LargeWin[] = [];
-  /** Entries of blackjack rounds among these records. */
   rounds: RoundEntry[] = [];
   /** Request ids of spins and deals among these records, for the request-id runs. */
   readonly requestIds = new RequestPairs();

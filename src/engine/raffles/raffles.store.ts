@@ -367,7 +367,6 @@ const ROWS_MAX = 20_000;
  * Reads the next tickets of a raffle after `refundedTo`, from the ledger and from the kept tickets of dropped
  * days. The ledger has no index by game. Days without a ticket are skipped, and one call scans at most
  * ROWS_MAX rows of a day.
- * @param limit maximum number of tickets
  * @returns undefined if there are no more tickets
  */
 export async function ticketsBehind(

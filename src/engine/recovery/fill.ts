@@ -19,7 +19,6 @@ export interface Filling<Run = Sql> {
   readonly sql: Run;
   readonly store: CellStore;
   readonly owner: CellOwner;
-  /** Partners whose data is read from the ledger. */
   readonly scope: PartnerScope;
 }
 

@@ -223,7 +223,6 @@ export async function switchPartner(
 /**
  * Waits for any transaction that may be about to switch the partner.
  * @returns true if the partner has been switched
- * @throws FencedError if the cell has another owner
  */
 export async function isSwitched(sql: Sql, lease: CellLease, moveId: number): Promise<boolean> {
   return sql.begin(async (tx) => {

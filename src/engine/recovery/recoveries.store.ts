@@ -50,8 +50,6 @@ export async function hasBlocks(sql: Sql, cell: number): Promise<boolean> {
  * that may have been loaded, every open round is voided, and every open raffle is suspended until the
  * operator decides.
  * @param aboveEpoch number that the number of the new epoch must also exceed
- * @returns the lease with the new epoch, and the number of voided outcomes
- * @throws FencedError if the cell has another owner
  */
 export async function beginRecovery(
   sql: Sql,
@@ -89,10 +87,7 @@ export async function beginRecovery(
   });
 }
 
-/**
- * Records the progress of a recovery.
- * @throws FencedError if the cell has another owner
- */
+/** Records the progress of a recovery. */
 export async function recordRecovery(
   sql: Sql,
   lease: CellLease,

@@ -41,10 +41,7 @@ type Words<Count extends number, Of extends string[] = []> = Of['length'] extend
   ? Of
   : Words<Count, [...Of, string]>;
 
-/**
- * Splits a message into its first words. Further words, which a newer version may add, are ignored.
- * @throws RangeError if a word is missing
- */
+/** Splits a message into its first words. Further words, which a newer version may add, are ignored. */
 function words<const Count extends number>(message: string, count: Count): Words<Count> {
   const found = message.split(' ', count);
   if (found.length < count || found.includes(''))
@@ -52,7 +49,6 @@ function words<const Count extends number>(message: string, count: Count): Words
   return found as Words<Count>;
 }
 
-/** @throws RangeError if the text is not a safe integer */
 function whole(text: string): number {
   const number = Number(text);
   if (!Number.isSafeInteger(number))

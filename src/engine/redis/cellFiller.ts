@@ -126,19 +126,13 @@ export class CellFiller {
     return this.#calls.size >= CALLS_MAX;
   }
 
-  /**
-   * Waits while too many calls are under way.
-   * @throws the error of the first call that failed
-   */
+  /** Waits while too many calls are under way. */
   async pause(): Promise<void> {
     while (this.isBusy && this.#failure === undefined) await Promise.race(this.#calls);
     if (this.#failure !== undefined) throw this.#failure;
   }
 
-  /**
-   * Writes the remaining fields and waits until all calls have completed.
-   * @throws the error of the first call that failed
-   */
+  /** Writes the remaining fields and waits until all calls have completed. */
   async finish(): Promise<void> {
     for (const [key, fields] of this.#gathered) this.#send(key, fields);
     await Promise.all(this.#calls);

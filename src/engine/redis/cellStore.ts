@@ -92,10 +92,7 @@ export class CellStore {
   readonly #fencedMark: Script;
   readonly #fencedAdd: Script;
 
-  /**
-   * @param locate returns the node that currently holds the cell
-   * @param writtenFormat returns the data format that an owner in this process writes
-   */
+  /** @param writtenFormat returns the data format that an owner in this process writes */
   constructor(locate: () => RedisNode, cell: number, name: CellName, writtenFormat: () => number) {
     this.#locate = locate;
     this.#writtenFormat = writtenFormat;
@@ -261,26 +258,17 @@ export class CellStore {
     return BigInt((await this.#redis.hget(cellKey(this.name), 'fence')) ?? 0);
   }
 
-  /**
-   * Claims the cell for its owner (lua/claimCell.lua).
-   * @throws OutrunError, RefusedError or NotSentError; nothing was done
-   */
+  /** Claims the cell for its owner (lua/claimCell.lua). */
   claim(owner: CellOwner): Promise<void> {
     return this.#claim(owner, 0);
   }
 
-  /**
-   * Claims the cell and removes all its data from Redis.
-   * @throws the errors of {@link claim}
-   */
+  /** Claims the cell and removes all its data from Redis. */
   async clear(owner: CellOwner): Promise<void> {
     await this.#claim(owner, 1, await this.otherKeys());
   }
 
-  /**
-   * Claims the cell and removes the given keys.
-   * @throws the errors of {@link claim}
-   */
+  /** Claims the cell and removes the given keys. */
   removeKeys(owner: CellOwner, keys: readonly string[]): Promise<void> {
     return this.#claim(owner, 2, keys);
   }
@@ -299,7 +287,6 @@ export class CellStore {
    * Opens the cell: front ends may deal from it under the given epoch, as long as the server run is the one
    * that the owner has examined.
    * @param epoch dataset and number
-   * @throws OutrunError, RefusedError or NotSentError; nothing was done
    */
   async open(
     owner: CellOwner & { readonly serverId: string },
@@ -313,10 +300,7 @@ export class CellStore {
     await this.#mark(owner, [...fields, 'epoch', cellToken(epoch, owner.serverId)]);
   }
 
-  /**
-   * Claims the cell and stops dealing from it. All its data is kept.
-   * @throws the errors of {@link open}
-   */
+  /** Claims the cell and stops dealing from it. All its data is kept. */
   async close(owner: CellOwner, epoch: string): Promise<void> {
     await this.claim(owner);
     // The cell keeps the server run that it names. A later handshake must still be able to find out whether
@@ -362,10 +346,7 @@ export class CellStore {
     await this.#redis.call('XTRIM', outboxKey(this.name), 'MINID', streamIdOf(cursor + 1n));
   }
 
-  /**
-   * Writes fields of one of the cell's hashes, after the owner has claimed the cell (lua/fencedSet.lua).
-   * @throws OutrunError, RefusedError or NotSentError; nothing was done
-   */
+  /** Writes fields of one of the cell's hashes, after the owner has claimed the cell (lua/fencedSet.lua). */
   async fencedSet(owner: CellOwner, key: string, fields: Fields): Promise<void> {
     this.assertServer(owner);
     await this.node.run(this.#fencedSet, [cellKey(this.name), key], [fenceText(owner), ...fields]);
@@ -384,7 +365,6 @@ export class CellStore {
   /**
    * Writes the recent players of a game, after the owner has claimed the cell (lua/fencedAdd.lua).
    * @param recent players with the time of their newest spin, most recent first
-   * @throws OutrunError, RefusedError or NotSentError; nothing was done
    */
   async rememberPlayers(
     owner: CellOwner,

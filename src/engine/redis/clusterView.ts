@@ -31,10 +31,7 @@ export interface ClusterView {
   readonly replicas: readonly string[];
 }
 
-/**
- * @param text the reply to CLUSTER NODES
- * @param askedHost host of the server that sent the reply, because the server may not know its own host
- */
+/** @param askedHost host of the server that sent the reply, because the server may not know its own host */
 export function readClusterNodes(text: string, askedHost: string): ClusterView {
   const primaries: PrimaryView[] = [];
   const nodeIds = new Set<string>();

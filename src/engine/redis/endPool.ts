@@ -9,7 +9,6 @@ import { cellKey, gamesKey } from './keys.js';
  * Sets the counter of a pool to its end and removes the pool. No further ticket can be sold, and
  * lua/loadBlock.lua treats the pool as already loaded. Repeating the call is safe. The script may run when
  * Redis is out of memory.
- * @throws OutrunError, RefusedError or NotSentError; nothing was done
  */
 export async function endPool(
   store: CellStore,

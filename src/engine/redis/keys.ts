@@ -39,7 +39,6 @@ export const outboxKey = (cell: CellName): string => `{c${cell}}:outbox`;
  */
 export const blockKey = (cell: CellName, gameId: number, fromIndex: number): string =>
   `{c${cell}}:block:${gameId}:${fromIndex}`;
-/** SCAN pattern for the blocks of all cells. */
 export const BLOCK_KEYS_PATTERN = '{c*}:block:*';
 
 export interface LoadedBlock {

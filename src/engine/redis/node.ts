@@ -53,8 +53,6 @@ export class RedisNode {
 
   /**
    * Creates a node. It is not connected before {@link open}.
-   * @param onError called with each failure of the connection
-   * @param luaDir folder of the scripts
    * @param readServerId reads the server's identity; the default is for a single server
    */
   constructor(
@@ -70,10 +68,7 @@ export class RedisNode {
     this.durability = new RedisDurability(this[CLIENT]);
   }
 
-  /**
-   * Connects, and waits until the server has identified itself.
-   * @throws Error if the server is unreachable
-   */
+  /** Connects, and waits until the server has identified itself. */
   open(): Promise<void> {
     return this[CLIENT].open();
   }
@@ -125,7 +120,6 @@ export class RedisNode {
     return this[CLIENT].lost;
   }
 
-  /** Resolves when the server becomes reachable, or after the timeout in ms. */
   whenReady(timeoutMs: number): Promise<void> {
     return this[CLIENT].whenReady(timeoutMs);
   }
@@ -173,7 +167,6 @@ export class RedisNode {
     this.#replicated?.identifyAgain();
   }
 
-  /** Sends all commands that the callback issues in one write. */
   pipelined(calls: () => void): void {
     const replicated = this.#replicated;
     this[CLIENT].pipelined(replicated === undefined ? calls : () => replicated.pipelined(calls));

@@ -25,7 +25,10 @@ export interface CellMap {
   /** True if the cells are pinned to hash slots. Slots can move between nodes. */
   readonly isCluster: boolean;
   of(cell: number): RedisNode;
-  /** @returns a function that removes the listener */
+  /**
+   * Calls the listener whenever cells have moved to other nodes.
+   * @returns a function that removes the listener
+   */
   onChanged(listener: () => void): () => void;
   close(): void;
 }

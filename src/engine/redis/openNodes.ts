@@ -6,11 +6,7 @@ import { ClusterMap } from './clusterMap.js';
 import { RedisNode } from './node.js';
 import { fixedMap, RedisNodes } from './nodes.js';
 
-/**
- * @param onError called with each failure of a connection
- * @param luaDir folder of the scripts, if not lua/
- * @throws Error if the server, or every server of the cluster, is unreachable
- */
+/** @throws Error if the server, or every server of the cluster, is unreachable */
 export async function openNodes(
   url: string,
   onError: (error: Error) => void,

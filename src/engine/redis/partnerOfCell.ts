@@ -58,10 +58,7 @@ export async function findPartner(store: CellStore, partnerId: number): Promise<
   return record ?? undefined;
 }
 
-/**
- * Deletes the list of shares that a player has not been notified of.
- * @throws OutrunError, RefusedError or NotSentError; nothing was done
- */
+/** Deletes the list of shares that a player has not been notified of. */
 export const unlistWaitingShares = (store: CellStore, owner: CellOwner, player: string): Promise<void> =>
   removeKeys(store, owner, [waitingSharesKey(store.name, player)]);
 

@@ -56,7 +56,6 @@ export async function playerRecords(store: CellStore, fields: readonly string[])
  * Removes the data that the repair writes anew: blocks, games, rounds, pots, forced outcomes, and the pending
  * shares of the given players. Players, request ids, partners and the outbox stay.
  * @param players fields of the players whose pending shares are removed
- * @throws OutrunError, RefusedError or NotSentError; nothing was done
  */
 export async function removeRenewed(
   store: CellStore,

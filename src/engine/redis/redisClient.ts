@@ -85,7 +85,6 @@ export class RedisClient extends Redis {
   #demotion: string | undefined;
   #fault: Error | undefined;
 
-  /** @throws Error with a one-line message if the address is not usable */
   constructor(url: string, onError: (error: Error) => void, readServerId: ReadServerId = readPrimaryId) {
     super(optionsFor(url));
     this.url = url;
@@ -161,7 +160,6 @@ export class RedisClient extends Redis {
     });
   }
 
-  /** Sends all commands that the callback issues in one write. */
   pipelined(calls: () => void): void {
     const { stream } = this;
     stream?.cork();

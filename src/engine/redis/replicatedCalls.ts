@@ -46,10 +46,7 @@ export class ReplicatedCalls {
   readonly #replicas: Replicas;
   #isLate = false;
 
-  /**
-   * Connects in the background.
-   * @param open creates a connection
-   */
+  /** Connects in the background. */
   constructor(open: () => RedisClient, replicas: Replicas) {
     this.#replicas = replicas;
     this.#lines = Array.from({ length: LINES }, () => ({ client: open(), waits: 0, wait: undefined }));

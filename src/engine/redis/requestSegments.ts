@@ -25,10 +25,7 @@ export async function requestSegments(nodes: RedisNodes, cell: number): Promise<
   return { ...readSegments(bytes), bytes, newestEntryId: last ? newestEntryId(last, cell) : 0n };
 }
 
-/**
- * Closes the newest segment, unless the segments have changed since they were read.
- * @throws OutrunError, RefusedError or NotSentError; nothing was done
- */
+/** Closes the newest segment, unless the segments have changed since they were read. */
 export const closeSegment = (
   nodes: RedisNodes,
   lease: { readonly cell: number; readonly fence: bigint },
@@ -37,7 +34,6 @@ export const closeSegment = (
 
 /**
  * Releases the oldest segment, which must be closed, unless the segments have changed since they were read.
- * @throws OutrunError, RefusedError or NotSentError; nothing was done
  */
 export const releaseSegment = (
   nodes: RedisNodes,

@@ -62,11 +62,7 @@ export class Scripts {
     this.#options = options;
   }
 
-  /**
-   * Calls a script that begins with lua/include/cell.lua, and returns its binary reply.
-   * @throws EpochError, ClockError, RefusedError or NotSentError if this call did nothing. After any other
-   * error it may have been executed.
-   */
+  /** Calls a script that begins with lua/include/cell.lua, and returns its binary reply. */
   async command(operation: string, call: CellCall): Promise<Buffer> {
     const node = this.#nodes.of(call.cell);
     const script = node.script(operation);

@@ -241,10 +241,7 @@ export class RequestIds extends PeriodicService {
     return this.#times!.untilMs(entryTimeMs(entryId)) > this.#of(entryCell(entryId)).bindingMs;
   }
 
-  /**
-   * Loads new runs of request ids. Concurrent callers share one load.
-   * @throws the error of Postgres
-   */
+  /** Loads new runs of request ids. Concurrent callers share one load. */
   refresh(): Promise<void> {
     this.#reading ??= this.#read().finally(() => {
       this.#reading = undefined;

@@ -162,7 +162,6 @@ export class RequestRunReads {
  * Advances the binding cut-off of a cell, at most to the current time by Postgres's clock. A request id whose
  * binding period ended by the cut-off is never bound again.
  * @returns the new cut-off, in ms since the Unix epoch
- * @throws FencedError if the cell has another owner; nothing was done
  */
 export async function moveBinding(sql: Sql, { cell, fence }: Owned, toMs: number): Promise<number> {
   return sql.begin(async (tx) => {

@@ -138,7 +138,6 @@ export interface DueIds {
  * written. The ledger is scanned at most once.
  * @param pause awaited regularly, so that the caller can do other work
  * @returns the number of written ids, and whether some are left
- * @throws FencedError if a cell has another owner; nothing was done
  */
 export async function writeRun(
   sql: Sql,

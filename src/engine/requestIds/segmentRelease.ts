@@ -160,10 +160,7 @@ export class SegmentRelease extends PeriodicService {
     };
   }
 
-  /**
-   * Closes the open segment if it has an entry and is older than the window.
-   * @returns the current segments
-   */
+  /** Closes the open segment if it has an entry and is older than the window. */
   async #closed(lease: CellLease): Promise<CellSegments | undefined> {
     const { windowMs, onFailpoint } = this.#options;
     const segments = await requestSegments(this.#nodes, lease.cell);
@@ -301,7 +298,6 @@ class AgedMark {
   #next: { readonly id: bigint; readonly seenMs: number } | undefined;
 
   /**
-   * @param id current watermark
    * @param afterMs minimum age of the returned watermark, in ms
    * @returns an earlier watermark, which never exceeds the current one even if Postgres was restored to an
    * earlier state

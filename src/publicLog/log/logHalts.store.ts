@@ -17,7 +17,6 @@ export interface Evidence {
  * Halts the current log, unless the log has changed since the evidence was checked. Can be repeated.
  * @param state state of the log when the evidence was checked
  * @param isHeld whether dealing stops too
- * @param actor actor in the audit log
  * @returns false if the log has changed and the evidence must be checked again
  */
 export async function haltLog(

@@ -77,7 +77,6 @@ export async function holdLog(sql: Sql, logId: number): Promise<void> {
 
 /**
  * Imports the records that follow those of the log, in one transaction.
- * @param state state of the log before the import
  * @param root expected root after the import
  * @throws Error if the log has changed, or if the records lead to a different root
  */
@@ -202,7 +201,6 @@ export async function endHalt(
 /**
  * Begins a new log in place of the current one. The genesis record of the new log names its predecessor. Open
  * blocks are logged again as late entries, and waiting entries go into the new log.
- * @param state state of the log that ends
  * @returns number of blocks logged again
  * @throws Error if the log is no longer the current one
  */

@@ -67,10 +67,7 @@ export async function logState(sql: Sql | Transaction): Promise<LogState | undef
   return row && stateOf(row);
 }
 
-/**
- * Returns the current log and locks its row until the transaction ends.
- * @throws Error if no log exists
- */
+/** Returns the current log and locks its row until the transaction ends. */
 export async function lockedLog(tx: Transaction): Promise<LogState> {
   const [row] = await tx<LogRow[]>`
     SELECT ${raw(LOG_COLUMNS)} FROM logs ORDER BY log_id DESC LIMIT 1 FOR UPDATE`;
@@ -189,10 +186,7 @@ export async function writeTiles(
     ON CONFLICT (log_id, level, index) DO UPDATE SET bytes = excluded.bytes`;
 }
 
-/**
- * Returns the progress of the current log.
- * @throws Error if no log exists
- */
+/** Returns the progress of the current log. */
 export async function logProgress(sql: Sql): Promise<{
   readonly state: LogState;
   /** Number of records in the newest published tree; 0 if none is published. */

@@ -93,7 +93,6 @@ export class LogReader {
   /**
    * Returns a tile or bundle of a given width. If the log has removed the partial tile, the full tile is
    * fetched and cut.
-   * @throws LogError
    */
   async tile(place: TilePlace): Promise<Buffer> {
     const { level, width } = place;
@@ -107,10 +106,7 @@ export class LogReader {
     return found.subarray(0, width * HASH_BYTES);
   }
 
-  /**
-   * Returns the records from one position up to another.
-   * @throws LogError
-   */
+  /** Returns the records from one position up to another. */
   async records(from: number, to: number, size: number): Promise<Buffer[]> {
     const records: Buffer[] = [];
     for (let index = Math.floor(from / TILE_WIDTH); index * TILE_WIDTH < to; index++) {

@@ -40,10 +40,7 @@ export class Mirror {
     return bytes;
   }
 
-  /**
-   * Fetches missing files. Existing full tiles are kept, so that an interrupted mirror run continues.
-   * @throws LogError
-   */
+  /** Fetches missing files. Existing full tiles are kept, so that an interrupted mirror run continues. */
   async follow({ text, checkpoint }: SeenCheckpoint): Promise<void> {
     const note = (await readIfThere(join(this.#folder, 'checkpoint')))?.toString('utf8');
     const mirrored = note === undefined ? 0 : parseCheckpoint(parseNote(note).text).size;

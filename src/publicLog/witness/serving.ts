@@ -92,10 +92,7 @@ async function answerTo(options: ServingOptions, request: IncomingMessage): Prom
   return { status: 200, body: kept.note };
 }
 
-/**
- * @param options `port` 0 selects a free port
- * @throws Error if it can't listen on the port
- */
+/** @param options `port` 0 selects a free port */
 export async function serveWitness(options: ServingOptions): Promise<WitnessServer> {
   const server: Server = createServer((request: IncomingMessage, response: ServerResponse) => {
     answerTo(options, request)

@@ -66,10 +66,7 @@ export class WitnessState {
     return (await this.#evidence(origin)).length > 0;
   }
 
-  /**
-   * Stores two contradicting checkpoints, unless many are stored already.
-   * @returns the evidence folder
-   */
+  /** Stores two contradicting checkpoints, unless many are stored already. */
   async keepEvidence(origin: string, seen: string, shown: string): Promise<string> {
     const folder = join(this.#folder, 'evidence');
     if ((await this.#evidence(origin)).length >= EVIDENCE_MAX) return folder;
@@ -105,7 +102,6 @@ export class WitnessState {
    * Cosigns a checkpoint and stores it. The caller must have verified that the checkpoint contains the newest
    * one.
    * @param signers keys of the log that signed it
-   * @returns the cosignature line
    */
   async cosign(note: Note, signers: readonly Verifier[]): Promise<string> {
     const line = cosignatureLine(note.text, this.#signer, Math.floor(Date.now() / 1000));
