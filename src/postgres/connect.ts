@@ -30,7 +30,7 @@ import {
 } from './postgresErrors.js';
 import { PostgresHosts } from './postgresUrl.js';
 import { type FoundSettings, POOLED_SQL, SESSION_SQL, TRANSACTION_SQL } from './sessionSettings.js';
-import { Raw } from './statements.js';
+import { GivenRows, Raw } from './statements.js';
 
 /** Oldest major version of Postgres for which the schema is tested. */
 export const POSTGRES_MAJOR_MIN = 15;
@@ -234,7 +234,10 @@ function runOn(
     const parameters: unknown[] = [];
     values.forEach((value, i) => {
       if (value instanceof Raw) text += value.text;
-      else text += `$${parameters.push(value)}`;
+      else if (value instanceof GivenRows) {
+        const lists = value.lists.map((list, at) => `$${parameters.push(list)}::${value.types[at]}[]`);
+        text += `unnest(${lists.join(', ')}) AS ${value.names}`;
+      } else text += `$${parameters.push(value)}`;
       text += strings[i + 1];
     });
     const result = await client.query({

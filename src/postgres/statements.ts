@@ -34,8 +34,41 @@ export async function together<const Running extends readonly Promise<unknown>[]
 export const arrayOf = (values: readonly (number | bigint | string)[]): string => `{${values.join(',')}}`;
 
 /** Formats texts with any characters as an array literal. */
-export const textArrayOf = (values: readonly string[]): string =>
-  `{${values.map((value) => `"${value.replace(/[\\"]/g, '\\$&')}"`).join(',')}}`;
+export const textArrayOf = (values: readonly string[]): string => `{${values.map(elementOf).join(',')}}`;
+
+function elementOf(value: unknown): string {
+  if (value === null || value === undefined) return 'NULL';
+  if (typeof value === 'string') return `"${value.replace(/[\\"]/g, '\\$&')}"`;
+  return Buffer.isBuffer(value) ? `"\\\\x${value.toString('hex')}"` : String(value);
+}
+
+/** Result of {@link rowsOf}: an array literal for each column, its SQL type, and the names for SQL. */
+export class GivenRows {
+  constructor(
+    readonly lists: readonly string[],
+    readonly types: readonly string[],
+    readonly names: string,
+  ) {}
+}
+
+type ColumnType = 'int' | 'bigint' | 'numeric' | 'float8' | 'boolean' | 'date' | 'text' | 'bytea';
+
+/**
+ * Passes objects to a statement as the rows of a table: `SELECT * FROM ${rowsOf(days, { gameId: 'int' })}` has
+ * the column `game_id`. Each column is one parameter, so the statement is the same for any number of rows.
+ * @param types SQL types of the members that become columns, in their order
+ * @param table name of the table in the statement
+ */
+export function rowsOf<Row extends object>(
+  rows: readonly Row[],
+  types: { readonly [M in keyof Row & string]?: ColumnType },
+  table = 'given',
+): unknown {
+  const members = Object.keys(types) as (keyof Row & string)[];
+  const names = members.map((name) => `"${name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}"`);
+  const lists = members.map((member) => `{${rows.map((row) => elementOf(row[member])).join(',')}}`);
+  return new GivenRows(lists, Object.values(types) as ColumnType[], `${table}(${names.join(', ')})`);
+}
 
 /**
  * Converts a database integer to a number.

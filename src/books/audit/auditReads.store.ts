@@ -11,7 +11,7 @@ import { type FormerCells, formerCells } from '../../engine/recovery/partnerMove
 import { bindingTimes, boundIds } from '../../engine/requestIds/requestRunReads.store.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 import { type CopyRow, orGone, readRows } from '../../postgres/copy.js';
-import { arrayOf, raw, safe } from '../../postgres/statements.js';
+import { arrayOf, raw, rowsOf, safe } from '../../postgres/statements.js';
 import { BLOCK_COLUMNS, ledgerSql, STRAY_TICKETS, strayRequests } from './auditColumns.js';
 import { BOUNDARY_PLAYERS, type BoundaryFacts, boundaryFacts, KEPT_ENTRIES } from './boundaryReads.store.js';
 import { type CommunalFacts, communalFacts, strayCommunal } from './communalAuditReads.store.js';
@@ -250,13 +250,13 @@ export function openAuditReads(sql: Sql): AuditReads {
       return rows.map((row) => ({ gameId, fromIndex: safe(row.from_index), toIndex: safe(row.to_index) }));
     },
     async outcomes(places) {
+      const placed = places.map(({ gameId, fromIndex }, place) => ({ gameId, fromIndex, place }));
       const rows = await sql<{ place: number; outcomes: Buffer; sealed: string | null }[]>`
-        SELECT u.place::int, outcomes, sealed FROM unnest(${arrayOf(places.map((p) => p.gameId))}::int[],
-          ${arrayOf(places.map((p) => p.fromIndex))}::bigint[]) WITH ORDINALITY AS u(game_id, from_index, place)
+        SELECT place, outcomes, sealed FROM ${rowsOf(placed, { gameId: 'int', fromIndex: 'bigint', place: 'int' })}
         JOIN blocks USING (game_id, from_index)`;
       const found: (Buffer | undefined)[] = places.map(() => undefined);
       for (const row of rows) {
-        found[row.place - 1] = openColumn(row.sealed, 'outcomes', row.outcomes);
+        found[row.place] = openColumn(row.sealed, 'outcomes', row.outcomes);
       }
       return found;
     },

@@ -1,7 +1,7 @@
 /** Reads the public log for the audit, within the snapshot. */
 
 import type { Sql } from '../../postgres/connection.js';
-import { arrayOf } from '../../postgres/statements.js';
+import { rowsOf } from '../../postgres/statements.js';
 
 /** Field positions in the rows of `logs`. The last row is the current log. */
 export const LOGS = { logId: 0, origin: 1, vkeys: 2, size: 3, root: 4 } as const;
@@ -79,13 +79,13 @@ export async function unpublishedOf(
   sql: Sql,
   blocks: readonly { readonly gameId: number; readonly fromIndex: number }[],
 ): Promise<number[]> {
-  const rows = await sql<{ place: bigint }[]>`
-    SELECT place FROM unnest(${arrayOf(blocks.map(({ gameId }) => gameId))}::int[],
-        ${arrayOf(blocks.map(({ fromIndex }) => fromIndex))}::bigint[]) WITH ORDINALITY AS w(game_id, from_index, place)
+  const placed = blocks.map(({ gameId, fromIndex }, place) => ({ gameId, fromIndex, place }));
+  const rows = await sql<{ place: number }[]>`
+    SELECT place FROM ${rowsOf(placed, { gameId: 'int', fromIndex: 'bigint', place: 'int' })}
       JOIN blocks b USING (game_id, from_index)
       LEFT JOIN log_entries e ON e.game_id = b.game_id AND e.number = b.log_number
     WHERE b.tree IS NOT NULL AND NOT coalesce(e.log_index < (
       SELECT max(size) FROM log_checkpoints c WHERE c.log_id = e.log_id AND published_at IS NOT NULL), false)
     ORDER BY place`;
-  return rows.map((row) => Number(row.place) - 1);
+  return rows.map(({ place }) => place);
 }

@@ -8,7 +8,7 @@ import { type Judged, judgeRtp, type RtpState, type RtpWindow, type SheetMoments
 import { sheetsOf } from '../../engine/catalog/catalog.store.js';
 import { writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
-import { arrayOf, raw, safe, textArrayOf } from '../../postgres/statements.js';
+import { raw, rowsOf, safe } from '../../postgres/statements.js';
 
 /**
  * Advisory lock. It ensures that only one worker judges at a time. The other workers then find no due days.
@@ -154,9 +154,6 @@ async function dueWindows(tx: Transaction): Promise<DueWindow[]> {
   }));
 }
 
-const list = (values: readonly (number | null)[]): string =>
-  `{${values.map((value) => value ?? 'NULL').join(',')}}`;
-
 export interface OpenReviews {
   readonly open: number;
   /** Age of the oldest open review in seconds; 0 if none is open. */
@@ -200,19 +197,12 @@ export class Rtp {
       const moments = await momentsOf(sheetIds);
       const records = due.map((each) => {
         const of = each.sheetId === null ? undefined : moments.get(each.sheetId);
-        return { ...each, of, ...judgeRtp(each, of) };
+        return { ...of, ...each, of, ...judgeRtp(each, of) };
       });
       await tx`
         INSERT INTO rtp_records (game_id, day, span, from_day, spins, wagered_micros, paid_micros, mean, sigma, skewness,
                                  z, nats, state, judged_at)
-        SELECT t.*, ${now} FROM unnest(
-          ${arrayOf(records.map((r) => r.gameId))}::int[], ${arrayOf(records.map((r) => r.day))}::date[],
-          ${textArrayOf(records.map((r) => r.window))}::text[], ${arrayOf(records.map((r) => r.fromDay))}::date[],
-          ${arrayOf(records.map((r) => r.spins))}::numeric[], ${arrayOf(records.map((r) => r.wageredMicros))}::numeric[],
-          ${arrayOf(records.map((r) => r.paidMicros))}::numeric[], ${list(records.map((r) => r.of?.mean ?? null))}::float8[],
-          ${list(records.map((r) => r.of?.sigma ?? null))}::float8[],
-          ${list(records.map((r) => r.of?.skewness ?? null))}::float8[], ${list(records.map((r) => r.z))}::float8[],
-          ${list(records.map((r) => r.nats))}::float8[], ${textArrayOf(records.map((r) => r.state))}::text[]) AS t`;
+        SELECT given.*, ${now} FROM ${rowsOf(records, { gameId: 'int', day: 'date', window: 'text', fromDay: 'date', spins: 'numeric', wageredMicros: 'numeric', paidMicros: 'numeric', mean: 'float8', sigma: 'float8', skewness: 'float8', z: 'float8', nats: 'float8', state: 'text' })}`;
       for (const record of records) {
         if (record.state === 'REVIEW' || record.state === 'ALERT') await openReview(tx, record, now);
       }

@@ -11,7 +11,7 @@ import { adjustmentOf, type CommittedAdjustment, type ReasonedAdjustment } from 
 import type { LedgerEntry } from '../../domain/ledgerColumns.js';
 import { writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
-import { arrayOf, safe, textArrayOf } from '../../postgres/statements.js';
+import { rowsOf, safe, textArrayOf } from '../../postgres/statements.js';
 import { type EntryRange, type FeedPage, feedPageOf } from '../ledger/feedPage.store.js';
 import { findEntries } from '../ledger/ledgerEntries.store.js';
 import { livesIn, NEWEST_MOVE } from './cells.store.js';
@@ -235,9 +235,7 @@ export async function addAdjustmentDays(
 ): Promise<void> {
   await tx`
     INSERT INTO adjustment_days AS t (partner_id, day, adjustments, amount_micros)
-    SELECT * FROM unnest(${arrayOf(adjustments.map((a) => a.partnerId))}::int[],
-      ${arrayOf(adjustments.map((a) => a.day))}::date[], ${arrayOf(adjustments.map((a) => a.adjustments))}::bigint[],
-      ${arrayOf(adjustments.map((a) => a.amountMicros))}::numeric[])
+    SELECT * FROM ${rowsOf(adjustments, { partnerId: 'int', day: 'date', adjustments: 'bigint', amountMicros: 'numeric' })}
     ON CONFLICT (partner_id, day) DO UPDATE SET adjustments = t.adjustments + excluded.adjustments,
       amount_micros = t.amount_micros + excluded.amount_micros`;
 }

@@ -6,7 +6,7 @@
 
 import { writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql } from '../../postgres/connection.js';
-import { arrayOf, safe, textArrayOf } from '../../postgres/statements.js';
+import { arrayOf, rowsOf, safe } from '../../postgres/statements.js';
 import { findObstacles, type Obstacles } from '../recovery/obstacles.store.js';
 import type { CellLease } from './cells.store.js';
 
@@ -70,9 +70,8 @@ export class Answered {
   async note(entries: readonly AnsweredEntry[]): Promise<void> {
     await this.#sql`
       INSERT INTO answered_entries AS a (cell, epoch, entry_id, is_lacking)
-      SELECT * FROM unnest(${arrayOf(entries.map(({ cell }) => cell))}::int[],
-        ${arrayOf(entries.map(({ epoch }) => epoch))}::bigint[], ${arrayOf(entries.map(({ entryId }) => entryId))}::bigint[],
-        ${arrayOf(entries.map(({ isLacking }) => Number(isLacking)))}::int[]::boolean[]) ORDER BY 1
+      SELECT * FROM ${rowsOf(entries, { cell: 'int', epoch: 'bigint', entryId: 'bigint', isLacking: 'boolean' })}
+      ORDER BY 1
       ON CONFLICT (cell) DO UPDATE SET epoch = excluded.epoch, entry_id = excluded.entry_id,
         is_lacking = excluded.is_lacking OR (a.epoch = excluded.epoch AND a.is_lacking)
       WHERE (excluded.epoch, excluded.entry_id) > (a.epoch, a.entry_id)
@@ -95,13 +94,8 @@ export class Answered {
         const some = spins.slice(from, from + SPINS_A_STATEMENT);
         const rows = await tx<{ entry_id: bigint }[]>`
           INSERT INTO lost_spins (entry_id, partner_id, game_id, player_id, request_id, outcome_code, balance_micros, cell, epoch)
-          SELECT entry_id, partner_id, game_id, player_id, nullif(request_id, ''), outcome_code, balance_micros, ${cell}::int, ${epoch}
-          FROM unnest(${arrayOf(some.map((each) => each.entryId))}::bigint[],
-            ${arrayOf(some.map((each) => each.partnerId))}::int[], ${arrayOf(some.map((each) => each.gameId))}::int[],
-            ${textArrayOf(some.map((each) => each.playerId))}::text[], ${textArrayOf(some.map((each) => each.requestId ?? ''))}::text[],
-            ${arrayOf(some.map((each) => each.outcomeCode))}::int[],
-            ${arrayOf(some.map((each) => BigInt(each.balanceMicros)))}::bigint[])
-            AS a(entry_id, partner_id, game_id, player_id, request_id, outcome_code, balance_micros)
+          SELECT a.*, ${cell}::int, ${epoch}
+          FROM ${rowsOf(some, { entryId: 'bigint', partnerId: 'int', gameId: 'int', playerId: 'text', requestId: 'text', outcomeCode: 'int', balanceMicros: 'bigint' }, 'a')}
           WHERE NOT EXISTS (
             SELECT 1 FROM ledger l
             WHERE l.entry_id = a.entry_id AND l.entry_id = ANY(${arrayOf(some.map((each) => each.entryId))}::bigint[])

@@ -7,7 +7,7 @@
 import { CELL_MAX } from '../../domain/entryId.js';
 import { because, nextChange, withChange, writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
-import { arrayOf, raw } from '../../postgres/statements.js';
+import { arrayOf, raw, rowsOf } from '../../postgres/statements.js';
 import { OBSTACLES, type Obstacles, type ObstaclesRow, obstaclesOf } from '../recovery/obstacles.store.js';
 
 export interface CellLease {
@@ -195,13 +195,11 @@ export class FencedError extends Error {}
  */
 export async function moveCursors(tx: Transaction, moves: readonly CursorMove[]): Promise<void> {
   const cells = arrayOf(moves.map(({ lease }) => lease.cell));
+  const given = moves.map(({ lease, from, first, to }) => ({ ...lease, fromId: from, firstId: first, toId: to }));
   const rows = await tx<{ cell: number }[]>`
     WITH held AS MATERIALIZED (SELECT cell FROM cells WHERE cell = ANY(${cells}::int[]) ORDER BY cell FOR NO KEY UPDATE)
     UPDATE cells c SET cursor_id = m.to_id, unchecked_from = coalesce(c.unchecked_from, m.first_id)
-    FROM held JOIN unnest(${cells}::int[], ${arrayOf(moves.map(({ lease }) => lease.fence))}::bigint[],
-      ${arrayOf(moves.map(({ lease }) => lease.epoch))}::bigint[], ${arrayOf(moves.map(({ from }) => from))}::bigint[],
-      ${arrayOf(moves.map(({ first }) => first))}::bigint[], ${arrayOf(moves.map(({ to }) => to))}::bigint[])
-      AS m(cell, fence, epoch, from_id, first_id, to_id) USING (cell)
+    FROM held JOIN ${rowsOf(given, { cell: 'int', fence: 'bigint', epoch: 'bigint', fromId: 'bigint', firstId: 'bigint', toId: 'bigint' }, 'm')} USING (cell)
     WHERE c.cell = m.cell AND c.fence = m.fence AND c.epoch = m.epoch AND c.cursor_id = m.from_id
     RETURNING c.cell`;
   if (rows.length === moves.length) return;

@@ -5,7 +5,7 @@
  */
 import { writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Transaction } from '../../postgres/connection.js';
-import { arrayOf, safe, textArrayOf } from '../../postgres/statements.js';
+import { rowsOf, safe } from '../../postgres/statements.js';
 
 /** Change of the pot of a communal progressive by one script call. */
 export interface PotChange {
@@ -85,29 +85,19 @@ export async function bookCommunal(tx: Transaction, booking: CommunalFlush): Pro
     await tx`
       INSERT INTO communal_events (event_id, game_id, version, progress, tier_level, tier_name, amount_micros, paid_micros,
         winners, status)
-      SELECT * FROM unnest(${arrayOf(events.map((e) => e.eventId))}::bigint[], ${arrayOf(events.map((e) => e.gameId))}::int[],
-        ${arrayOf(events.map((e) => e.version))}::int[], ${arrayOf(events.map((e) => e.progress))}::bigint[],
-        ${arrayOf(events.map((e) => e.tierLevel))}::int[], ${textArrayOf(events.map((e) => e.tierName))}::text[],
-        ${arrayOf(events.map((e) => e.amountMicros))}::bigint[], ${arrayOf(events.map((e) => e.paidMicros))}::bigint[],
-        ${arrayOf(events.map((e) => e.winners))}::int[], ${arrayOf(events.map((e) => e.status))}::text[])`;
+      SELECT * FROM ${rowsOf(events, { eventId: 'bigint', gameId: 'int', version: 'int', progress: 'bigint', tierLevel: 'int', tierName: 'text', amountMicros: 'bigint', paidMicros: 'bigint', winners: 'int', status: 'text' })}`;
   }
   if (shares.length > 0) {
     await tx`
       INSERT INTO communal_shares (entry_id, event_id, game_id, partner_id, player_id, amount_micros, is_trigger,
         told_by)
-      SELECT * FROM unnest(${arrayOf(shares.map((s) => s.entryId))}::bigint[], ${arrayOf(shares.map((s) => s.eventId))}::bigint[],
-        ${arrayOf(shares.map((s) => s.gameId))}::int[], ${arrayOf(shares.map((s) => s.partnerId))}::int[],
-        ${textArrayOf(shares.map((s) => s.playerId))}::text[], ${arrayOf(shares.map((s) => s.amountMicros))}::bigint[],
-        ${arrayOf(shares.map((s) => String(s.isTrigger)))}::boolean[],
-        ${arrayOf(shares.map((s) => s.notifiedBy ?? 'NULL'))}::bigint[])`;
+      SELECT * FROM ${rowsOf(shares, { entryId: 'bigint', eventId: 'bigint', gameId: 'int', partnerId: 'int', playerId: 'text', amountMicros: 'bigint', isTrigger: 'boolean', notifiedBy: 'bigint' })}`;
   }
   if (notified.length > 0) await bookNotified(tx, notified);
   if (days.length > 0) {
     await tx`
       INSERT INTO communal_days AS t (game_id, day, partner_id, shares, paid_micros)
-      SELECT * FROM unnest(${arrayOf(days.map((d) => d.gameId))}::int[], ${arrayOf(days.map((d) => d.day))}::date[],
-        ${arrayOf(days.map((d) => d.partnerId))}::int[], ${arrayOf(days.map((d) => d.shares))}::bigint[],
-        ${arrayOf(days.map((d) => d.paidMicros))}::bigint[])
+      SELECT * FROM ${rowsOf(days, { gameId: 'int', day: 'date', partnerId: 'int', shares: 'bigint', paidMicros: 'bigint' })}
       ON CONFLICT (game_id, day) DO UPDATE SET shares = t.shares + excluded.shares,
         paid_micros = t.paid_micros + excluded.paid_micros`;
   }
@@ -257,8 +247,7 @@ async function bookNotified(
 ): Promise<void> {
   const rows = await tx`
     UPDATE communal_shares SET told_by = u.spin_id
-    FROM unnest(${arrayOf(notified.map((t) => t.shareId))}::bigint[], ${arrayOf(notified.map((t) => t.spinId))}::bigint[])
-      AS u(share_id, spin_id)
+    FROM ${rowsOf(notified, { shareId: 'bigint', spinId: 'bigint' }, 'u')}
     WHERE entry_id = u.share_id AND told_by IS NULL RETURNING 1`;
   if (rows.length !== notified.length)
     throw new PotError('a share was notified twice, or a notified share is not committed');

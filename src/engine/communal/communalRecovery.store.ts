@@ -112,15 +112,15 @@ export async function potsOf(sql: Sql | Transaction, scope: PartnerScope): Promi
 }
 
 /**
- * Updates communal_recency from the ledger's entries, which are given as a range of ids for each cell. This
- * is part of the transaction of a player checkpoint. Only the most recent players of a game are kept, as many
- * as the largest community can have.
+ * Updates communal_recency from the ledger's entries. This is part of the transaction of a player checkpoint.
+ * Only the most recent players of a game are kept, as many as the largest community can have.
+ * @param ranges SQL table `c` with a range of entry ids for each cell: `cell`, `from_id` and `to_id`, both inclusive
  */
 export async function checkpointRecency(
   tx: Transaction,
   oldest: bigint,
   newest: bigint,
-  [cells, fromIds, toIds]: readonly [string, string, string],
+  ranges: unknown,
 ): Promise<void> {
   const games = await tx<
     { game_id: number }[]
@@ -132,7 +132,7 @@ export async function checkpointRecency(
     SELECT game_id, player_id, spin_id FROM (
       SELECT game_id, player_id, max(entry_id) AS spin_id,
         row_number() OVER (PARTITION BY game_id ORDER BY max(entry_id) DESC) AS place
-      FROM ledger JOIN unnest(${cells}::int[], ${fromIds}::bigint[], ${toIds}::bigint[]) AS c(cell, from_id, to_id)
+      FROM ledger JOIN ${ranges}
         ON ${raw(entryCellSql('entry_id'))} = c.cell AND entry_id BETWEEN c.from_id AND c.to_id
       WHERE entry_id BETWEEN ${oldest} AND ${newest} AND kind = 1 AND game_id = ANY(${gameIds}::int[])
       GROUP BY game_id, player_id) AS n

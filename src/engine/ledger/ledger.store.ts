@@ -14,7 +14,7 @@ import { nextChange } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 import { lockingWithin } from '../../postgres/limits.js';
 import { recordEvents } from '../../postgres/partnerEvents.js';
-import { arrayOf, raw, together } from '../../postgres/statements.js';
+import { arrayOf, raw, rowsOf, together } from '../../postgres/statements.js';
 import { bookRounds, type RoundEntry } from '../blackjack/rounds.store.js';
 import { type AdjustmentDay, addAdjustmentDays, noteAdjustments } from '../cells/adjustments.store.js';
 import { type CursorMove, moveCursors } from '../cells/cells.store.js';
@@ -174,9 +174,7 @@ async function addGameDays(
 ): Promise<void> {
   await tx`
     INSERT INTO ${raw(table)} AS t (game_id, day, partner_id, spins, wagered_micros, paid_micros)
-    SELECT * FROM unnest(${arrayOf(days.map((g) => g.gameId))}::int[], ${arrayOf(days.map((g) => g.day))}::date[],
-      ${arrayOf(days.map((g) => g.partnerId))}::int[], ${arrayOf(days.map((g) => g.spins))}::bigint[],
-      ${arrayOf(days.map((g) => g.wageredMicros))}::numeric[], ${arrayOf(days.map((g) => g.paidMicros))}::numeric[])
+    SELECT * FROM ${rowsOf(days, { gameId: 'int', day: 'date', partnerId: 'int', spins: 'bigint', wageredMicros: 'numeric', paidMicros: 'numeric' })}
     ON CONFLICT (game_id, day) DO UPDATE SET spins = t.spins + excluded.spins,
       wagered_micros = t.wagered_micros + excluded.wagered_micros, paid_micros = t.paid_micros + excluded.paid_micros`;
 }
@@ -211,8 +209,7 @@ async function moveProgress(
 ): Promise<{ gameId: number; isSoldOut: boolean }[]> {
   const rows = await tx<{ game_id: number; next_index: bigint; pool_size: number | null }[]>`
     INSERT INTO game_progress AS t (game_id, next_index)
-    SELECT u.game_id, u.to_index FROM unnest(${arrayOf(progress.map((g) => g.gameId))}::int[],
-      ${arrayOf(progress.map((g) => g.fromIndex))}::bigint[], ${arrayOf(progress.map((g) => g.toIndex))}::bigint[]) AS u(game_id, from_index, to_index)
+    SELECT u.game_id, u.to_index FROM ${rowsOf(progress, { gameId: 'int', fromIndex: 'bigint', toIndex: 'bigint' }, 'u')}
     WHERE u.from_index = coalesce((SELECT p.next_index FROM game_progress p WHERE p.game_id = u.game_id), 0)
     ON CONFLICT (game_id) DO UPDATE SET next_index = excluded.next_index
     RETURNING game_id, next_index, (SELECT pool_size FROM raffles r WHERE r.game_id = t.game_id) AS pool_size`;
@@ -233,8 +230,7 @@ async function moveProgress(
 async function addOpenings(tx: Transaction, openings: FlushTotals['openings']): Promise<void> {
   await tx`
     INSERT INTO opening_days AS t (partner_id, day, players, opened_micros)
-    SELECT * FROM unnest(${arrayOf(openings.map((o) => o.partnerId))}::int[], ${arrayOf(openings.map((o) => o.day))}::date[],
-      ${arrayOf(openings.map((o) => o.players))}::bigint[], ${arrayOf(openings.map((o) => o.openedMicros))}::numeric[])
+    SELECT * FROM ${rowsOf(openings, { partnerId: 'int', day: 'date', players: 'bigint', openedMicros: 'numeric' })}
     ON CONFLICT (partner_id, day) DO UPDATE SET players = t.players + excluded.players,
       opened_micros = t.opened_micros + excluded.opened_micros`;
 }

@@ -7,7 +7,7 @@
 import { SpinIds } from '../../domain/spinId.js';
 import { nextChange, writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
-import { arrayOf, safe } from '../../postgres/statements.js';
+import { arrayOf, rowsOf, safe } from '../../postgres/statements.js';
 import { noteGameStatus } from '../catalog/dealingSwitches.store.js';
 import { installation } from './installation.store.js';
 import { forgetCopy } from './outsideCopies.store.js';
@@ -150,9 +150,7 @@ export async function addVoids(
   await tx`
     INSERT INTO voids (game_id, from_index, to_index, epoch, reason, entry_id)
     SELECT u.game_id, u.from_index, u.to_index, c.epoch, 'rotated', u.entry_id
-    FROM unnest(${arrayOf(rotations.map((r) => r.gameId))}::int[], ${arrayOf(rotations.map((r) => r.fromIndex))}::bigint[],
-      ${arrayOf(rotations.map((r) => r.toIndex))}::bigint[], ${arrayOf(rotations.map((r) => r.entryId))}::bigint[])
-      AS u(game_id, from_index, to_index, entry_id)
+    FROM ${rowsOf(rotations, { gameId: 'int', fromIndex: 'bigint', toIndex: 'bigint', entryId: 'bigint' }, 'u')}
       JOIN games USING (game_id) JOIN partners USING (partner_id) JOIN cells c USING (cell)`;
 }
 

@@ -6,7 +6,7 @@ import { type LedgerRow, type MembersReadBy, membersReadBy } from '../../domain/
 import { writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 import { type CopyRow, readRows } from '../../postgres/copy.js';
-import { arrayOf, raw, safe } from '../../postgres/statements.js';
+import { arrayOf, raw, rowsOf, safe } from '../../postgres/statements.js';
 import {
   assertOwner,
   type CellLease,
@@ -298,18 +298,22 @@ async function checkpointRange(
   newest: bigint,
 ): Promise<number> {
   await tx.patiently();
-  const ranges = [
-    arrayOf(due.map((each) => each.cell)),
-    arrayOf(due.map((each) => each.unchecked_from)),
-    arrayOf(due.map((each) => (each.cursor_id < newest ? each.cursor_id : newest))),
-  ] as const;
+  const ranges = rowsOf(
+    due.map((each) => ({
+      cell: each.cell,
+      fromId: each.unchecked_from,
+      toId: each.cursor_id < newest ? each.cursor_id : newest,
+    })),
+    { cell: 'int', fromId: 'bigint', toId: 'bigint' },
+    'c',
+  );
   const players = await tx`
     INSERT INTO player_checkpoints AS t
       (partner_id, player_id, entry_id, entry_number, outcome_code, balance_micros, first_id)
     SELECT l.partner_id, l.player_id, l.entry_id, l.entry_number, l.outcome_code, l.balance_micros, n.first_id
     FROM (
       SELECT max(entry_id) AS entry_id, min(entry_id) AS first_id
-      FROM ledger JOIN unnest(${ranges[0]}::int[], ${ranges[1]}::bigint[], ${ranges[2]}::bigint[]) AS c(cell, from_id, to_id)
+      FROM ledger JOIN ${ranges}
         ON ${raw(entryCellSql('entry_id'))} = c.cell AND entry_id BETWEEN c.from_id AND c.to_id
       WHERE entry_id BETWEEN ${oldest} AND ${newest}
       GROUP BY partner_id, player_id
@@ -323,10 +327,10 @@ async function checkpointRange(
   await checkpointRecency(tx, oldest, newest, ranges);
   // The rows of `cells` are locked in the same order as in a flush. A flush locks several rows, too, and
   // another order could cause a deadlock.
-  await tx`SELECT 1 FROM cells WHERE cell = ANY(${ranges[0]}::int[]) ORDER BY cell FOR NO KEY UPDATE`;
+  await tx`SELECT 1 FROM cells WHERE cell = ANY(${arrayOf(due.map(({ cell }) => cell))}::int[]) ORDER BY cell FOR NO KEY UPDATE`;
   await tx`
     UPDATE cells SET unchecked_from = CASE WHEN cursor_id > c.to_id THEN c.to_id + 1 END
-    FROM unnest(${ranges[0]}::int[], ${ranges[2]}::bigint[]) AS c(cell, to_id) WHERE cells.cell = c.cell`;
+    FROM ${ranges} WHERE cells.cell = c.cell`;
   return players.length;
 }
 

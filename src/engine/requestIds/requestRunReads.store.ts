@@ -7,7 +7,7 @@ import { type BindingTime, BindingTimes } from '../../domain/bindingTimes.js';
 import { firstIdAt } from '../../domain/entryId.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 import { type CopyRow, readRows } from '../../postgres/copy.js';
-import { arrayOf, raw, safe } from '../../postgres/statements.js';
+import { raw, rowsOf, safe } from '../../postgres/statements.js';
 import { FencedError } from '../cells/cells.store.js';
 import {
   FILTER_PIECE_BYTES,
@@ -140,7 +140,7 @@ export class RequestRunReads {
     hash: Buffer,
   ): Promise<Buffer[] | undefined> {
     const rows = await this.#sql<{ pairs: Buffer }[]>`
-      SELECT pairs FROM unnest(${arrayOf(runs.map(({ runId }) => runId))}::int[], ${arrayOf(runs.map(({ filterHash }) => filterHash))}::bigint[]) AS r(run_id, filter_hash)
+      SELECT pairs FROM ${rowsOf(runs, { runId: 'int', filterHash: 'bigint' }, 'r')}
       JOIN request_runs USING (run_id, filter_hash)
       CROSS JOIN LATERAL (
         SELECT pairs FROM request_blocks b WHERE b.run_id = r.run_id AND first_hash <= ${hash}

@@ -7,7 +7,7 @@ import { BUNDLES, grow, type StoredTile } from '../../domain/publicLog/growth.js
 import { entryCommitment, labelOf, privateRecord, publicRecord } from '../../domain/publicLog/logEntries.js';
 import { type Opening, openedText } from '../../domain/publicLog/openings.js';
 import type { Sql } from '../../postgres/connection.js';
-import { arrayOf, raw, textArrayOf } from '../../postgres/statements.js';
+import { raw, rowsOf, textArrayOf } from '../../postgres/statements.js';
 import {
   HaltedError,
   LOG_COLUMNS,
@@ -211,8 +211,8 @@ interface Appended {
  */
 async function writeAppended(sql: Sql, before: LogState, appended: Appended): Promise<boolean> {
   const { size, root, tiles, made, notices, entries, firstEntry } = appended;
-  const hexOf = (buffers: readonly Buffer[]): string =>
-    arrayOf(buffers.map((bytes) => bytes.toString('hex')));
+  const keys = [...made].map(([gameId, key]) => ({ gameId, key }));
+  const placed = entries.map((entry, at) => ({ ...entry, logIndex: firstEntry + at }));
   const written = await sql.prepared<{ log_id: number }[]>`
     WITH l AS (
       UPDATE logs SET size = ${size}, root = ${root}, vkeys = ${textArrayOf(appended.vkeys)}::text[]
@@ -221,23 +221,18 @@ async function writeAppended(sql: Sql, before: LogState, appended: Appended): Pr
       RETURNING log_id),
     tiles AS (
       INSERT INTO log_tiles (log_id, level, index, bytes)
-      SELECT l.log_id, t.level, t.index, decode(t.bytes, 'hex')
-      FROM l, unnest(${arrayOf(tiles.map(({ level }) => level))}::int[], ${arrayOf(tiles.map(({ index }) => index))}::bigint[],
-        ${hexOf(tiles.map(({ bytes }) => bytes))}::text[]) AS t(level, index, bytes)
+      SELECT l.log_id, t.* FROM l, ${rowsOf(tiles, { level: 'int', index: 'bigint', bytes: 'bytea' }, 't')}
       ON CONFLICT (log_id, level, index) DO UPDATE SET bytes = excluded.bytes),
     keys AS (
-      UPDATE log_games g SET label_key = decode(k.key, 'hex')
-      FROM l, unnest(${arrayOf([...made.keys()])}::int[], ${hexOf([...made.values()])}::text[]) AS k(game_id, key)
+      UPDATE log_games g SET label_key = k.key FROM l, ${rowsOf(keys, { gameId: 'int', key: 'bytea' }, 'k')}
       WHERE g.game_id = k.game_id),
     notices AS (
       UPDATE log_notices n SET log_id = l.log_id, log_index = a.log_index
-      FROM l, unnest(${arrayOf(notices.map(({ noticeId }) => noticeId))}::bigint[],
-        ${arrayOf(notices.map(({ logIndex }) => logIndex))}::bigint[]) AS a(notice_id, log_index)
+      FROM l, ${rowsOf(notices, { noticeId: 'bigint', logIndex: 'bigint' }, 'a')}
       WHERE n.notice_id = a.notice_id),
     entries AS (
-      UPDATE log_entries e SET salt = decode(a.salt, 'hex'), log_id = l.log_id, log_index = ${firstEntry}::bigint + a.place - 1, logged_at = now()
-      FROM l, unnest(${arrayOf(entries.map(({ gameId }) => gameId))}::int[], ${arrayOf(entries.map(({ number }) => number))}::bigint[],
-        ${hexOf(entries.map(({ salt }) => salt))}::text[]) WITH ORDINALITY AS a(game_id, number, salt, place)
+      UPDATE log_entries e SET salt = a.salt, log_id = l.log_id, log_index = a.log_index, logged_at = now()
+      FROM l, ${rowsOf(placed, { gameId: 'int', number: 'bigint', salt: 'bytea', logIndex: 'bigint' }, 'a')}
       WHERE e.game_id = a.game_id AND e.number = a.number)
     SELECT log_id FROM l`;
   return written.length > 0;

@@ -9,7 +9,7 @@ import { parseVkey } from '../../domain/publicLog/notes.js';
 import { LOG_ENTRY_KINDS } from '../../domain/publicLog/openings.js';
 import { writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
-import { arrayOf, safe, textArrayOf } from '../../postgres/statements.js';
+import { rowsOf, safe, textArrayOf } from '../../postgres/statements.js';
 import { type LogState, lockedLog, tilesAt, writeTiles } from './publicLog.store.js';
 
 const PRIVATE = 1;
@@ -134,25 +134,19 @@ async function noteForgotten(
   found: readonly { readonly gameId: number; readonly number: number; readonly logIndex: number }[],
 ): Promise<void> {
   if (found.length === 0) return;
-  const columns = [
-    arrayOf(found.map(({ gameId }) => gameId)),
-    arrayOf(found.map(({ number }) => number)),
-    arrayOf(found.map(({ logIndex }) => logIndex)),
-  ] as const;
+  const forgotten = rowsOf(found, { gameId: 'int', number: 'bigint', logIndex: 'bigint' }, 'f');
   await tx`
     INSERT INTO log_entries (game_id, number, kind, from_index, to_index, at, reason, log_id, log_index, logged_at)
     SELECT game_id, number, ${LOG_ENTRY_KINDS.forgotten}, 0, 0, now(), ${REASON}, ${logId}, log_index, now()
-    FROM unnest(${columns[0]}::int[], ${columns[1]}::bigint[], ${columns[2]}::bigint[]) AS f(game_id, number, log_index)
+    FROM ${forgotten}
     ON CONFLICT (game_id, number) DO UPDATE SET kind = excluded.kind, from_index = 0, to_index = 0, reason = excluded.reason,
       log_id = excluded.log_id, log_index = excluded.log_index, logged_at = excluded.logged_at`;
   await tx`
     UPDATE log_games g SET next_number = greatest(next_number, f.next)
-    FROM (SELECT game_id, max(number) + 1 AS next
-      FROM unnest(${columns[0]}::int[], ${columns[1]}::bigint[]) AS f(game_id, number) GROUP BY game_id) f
+    FROM (SELECT game_id, max(number) + 1 AS next FROM ${forgotten} GROUP BY game_id) f
     WHERE g.game_id = f.game_id`;
   await tx`
-    UPDATE blocks b SET log_number = NULL
-    FROM unnest(${columns[0]}::int[], ${columns[1]}::bigint[]) AS f(game_id, number)
+    UPDATE blocks b SET log_number = NULL FROM ${forgotten}
     WHERE b.game_id = f.game_id AND b.log_number = f.number`;
 }
 

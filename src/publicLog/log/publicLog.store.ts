@@ -9,7 +9,7 @@ import { entryTypeOf, type Opening } from '../../domain/publicLog/openings.js';
 import { type SecretBox, UnknownKeyError } from '../../domain/secretBox.js';
 import { openNullable } from '../../engine/blocks/blockSeals.store.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
-import { arrayOf, raw, safe, textArrayOf } from '../../postgres/statements.js';
+import { raw, rowsOf, safe, textArrayOf } from '../../postgres/statements.js';
 
 /** Maximum number of records by which a copy of the log grows in one step. */
 const COPIED_AT_ONCE = 65_536;
@@ -168,8 +168,8 @@ export async function noteAuditHead(sql: Sql, day: string): Promise<void> {
 export async function tilesAt(tx: Transaction, { logId, size }: LogState): Promise<StoredTile[]> {
   const open = openTiles(size);
   const rows = await tx<{ level: number; index: bigint; bytes: Buffer }[]>`
-    SELECT level, index, bytes FROM log_tiles JOIN unnest(${arrayOf(open.map(({ level }) => level))}::int[],
-      ${arrayOf(open.map(({ index }) => index))}::bigint[]) AS o(level, index) USING (level, index) WHERE log_id = ${logId}`;
+    SELECT level, index, bytes FROM log_tiles JOIN ${rowsOf(open, { level: 'int', index: 'bigint' })} USING (level, index)
+    WHERE log_id = ${logId}`;
   return rows.map((row) => ({ level: row.level, index: safe(row.index), bytes: row.bytes }));
 }
 
@@ -180,9 +180,7 @@ export async function writeTiles(
 ): Promise<void> {
   await tx`
     INSERT INTO log_tiles (log_id, level, index, bytes)
-    SELECT ${logId}, level, index, decode(bytes, 'hex')
-    FROM unnest(${arrayOf(tiles.map(({ level }) => level))}::int[], ${arrayOf(tiles.map(({ index }) => index))}::bigint[],
-      ${arrayOf(tiles.map(({ bytes }) => bytes.toString('hex')))}::text[]) AS t(level, index, bytes)
+    SELECT ${logId}, level, index, bytes FROM ${rowsOf(tiles, { level: 'int', index: 'bigint', bytes: 'bytea' })}
     ON CONFLICT (log_id, level, index) DO UPDATE SET bytes = excluded.bytes`;
 }
 

@@ -5,7 +5,7 @@ import { GROUP_LEAVES, type KeptParts, keptFor } from '../../domain/publicLog/bl
 import type { Opening } from '../../domain/publicLog/openings.js';
 import { openColumn } from '../../engine/blocks/blockSeals.store.js';
 import type { Sql } from '../../postgres/connection.js';
-import { arrayOf, raw, safe } from '../../postgres/statements.js';
+import { raw, rowsOf, safe } from '../../postgres/statements.js';
 import { type OpeningRow, openingOf } from './publicLog.store.js';
 
 export interface Published {
@@ -88,8 +88,8 @@ export async function readTiles(
   wanted: readonly TileKey[],
 ): Promise<ReadonlyMap<string, Buffer>> {
   const rows = await sql.prepared<{ level: number; index: bigint; bytes: Buffer }[]>`
-    SELECT level, index, bytes FROM log_tiles JOIN unnest(${arrayOf(wanted.map(({ level }) => level))}::int[],
-      ${arrayOf(wanted.map(({ index }) => index))}::bigint[]) AS w(level, index) USING (level, index) WHERE log_id = ${logId}`;
+    SELECT level, index, bytes FROM log_tiles JOIN ${rowsOf(wanted, { level: 'int', index: 'bigint' })} USING (level, index)
+    WHERE log_id = ${logId}`;
   return new Map(rows.map((row) => [`${row.level}/${row.index}`, row.bytes]));
 }
 
