@@ -144,7 +144,7 @@ export interface LedgerEntry extends Omit<LedgerRow, 'kind'> {
 
 /** A row as a query returns it, with every bigint as a BigInt. */
 export type EntryRow = {
-  [M in LedgerMember as Columns[M]['name']]:
+  [M in LedgerMember as M extends 'id' ? 'entryId' : M]:
     | (Columns[M]['type'] extends 'bigint' ? bigint : Values[Columns[M]['value']])
     | (Columns[M] extends { readonly isNullable: true } ? null : never);
 };

@@ -130,12 +130,12 @@ export class AuditLog {
     subject: string,
   ): Promise<StatusChange | null> {
     const [row] = await this.#sql<
-      { audit_id: bigint; at: Date; actor: string; after: { status?: string; reason?: string } }[]
+      { auditId: bigint; at: Date; actor: string; after: { status?: string; reason?: string } }[]
     >`
       SELECT audit_id, at, actor, after FROM audit_log WHERE subject = ${subject} AND action = ${action}
       ORDER BY audit_id DESC LIMIT 1`;
     if (row === undefined) return null;
-    const { audit_id: auditId, at, actor, after } = row;
+    const { auditId, at, actor, after } = row;
     const status = action === 'raffle.void' ? 'CLOSED' : after.status!;
     return { auditId: Number(auditId), at, actor, status, reason: after.reason ?? null };
   }
@@ -146,7 +146,7 @@ export class AuditLog {
   ): Promise<AuditRow[]> {
     const rows = await this.#sql<
       {
-        audit_id: bigint;
+        auditId: bigint;
         at: Date;
         actor: string;
         action: string;
@@ -162,7 +162,7 @@ export class AuditLog {
         AND audit_id < ${belowId ?? AUDIT_ID_END}
       ORDER BY audit_id DESC LIMIT ${limit} OFFSET ${offset}`;
     return rows.map((row) => ({
-      auditId: Number(row.audit_id),
+      auditId: Number(row.auditId),
       at: row.at,
       actor: row.actor,
       action: row.action,
@@ -185,7 +185,7 @@ export interface ChainFault {
 }
 
 interface Row {
-  audit_id: bigint;
+  auditId: bigint;
   at: string;
   actor: string;
   action: string;
@@ -229,7 +229,7 @@ export async function auditChain(
       FROM audit_log WHERE audit_id > ${newest ?? 0n} ORDER BY audit_id LIMIT ${PAGE}`;
     for (const row of rows) {
       const members = [
-        String(row.audit_id),
+        String(row.auditId),
         row.at,
         row.actor,
         row.action,
@@ -242,17 +242,17 @@ export async function auditChain(
       const expected = hash.update(members.map(member).join('')).digest();
       if (!expected.equals(row.hash)) {
         faults.push({
-          auditId: Number(row.audit_id),
+          auditId: Number(row.auditId),
           problem: 'the hash does not match the entry and the previous hash',
         });
       }
       previous = row.hash;
-      newest = row.audit_id;
+      newest = row.auditId;
       const head = heads.get(++entries);
       heads.delete(entries);
       if (head !== undefined && head !== previous.toString('hex'))
         faults.push({
-          auditId: Number(row.audit_id),
+          auditId: Number(row.auditId),
           problem: 'the public log has another hash for this entry',
         });
     }

@@ -9,6 +9,7 @@ import {
   Client,
   type ClientBase,
   type ClientConfig,
+  type Connection,
   DatabaseError,
   Pool,
   type PoolClient,
@@ -102,7 +103,7 @@ export function connectPostgres(url: string, options: PoolOptions): Sql {
     onConnect: async (client: ClientBase) => {
       const { rows } = await client.query(options.isPooled ? POOLED_SQL : SESSION_SQL);
       const found = rows[0] as FoundSettings;
-      if (found.is_standby) throw new StandbyError();
+      if (found.isStandby) throw new StandbyError();
       options.durability?.note(found);
       bringsOwnSettings = options.isPooled === true && found.different > 0n;
     },
@@ -165,14 +166,33 @@ export function connectPostgres(url: string, options: PoolOptions): Sql {
   });
 }
 
-/** Returns a class of connections to the host whose turn it is. */
+/**
+ * Returns a class of connections to the host whose turn it is. Rows have members in camelCase: the column
+ * `key_id` is the member `keyId`.
+ */
 const clientOf = (hosts: PostgresHosts) =>
   class extends Client {
     constructor(config?: ClientConfig) {
       // The password among the pool's options is not enumerable, so the options are not copied.
       super(Object.assign(config ?? {}, hosts.place));
+      // This listener precedes that of the driver, which reads the names once for all rows of a result.
+      const { connection } = this as unknown as { connection: Connection };
+      connection.on('rowDescription', ({ fields }: { fields: { name: string }[] }) => {
+        for (const field of fields) field.name = memberOf(field.name);
+      });
     }
   };
+
+/** Names of members by column. The service's statements have a fixed number of columns. */
+const MEMBERS = new Map<string, string>();
+
+function memberOf(column: string): string {
+  const known = MEMBERS.get(column);
+  if (known !== undefined) return known;
+  const member = column.replace(/(?<=[a-z0-9])_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
+  MEMBERS.set(column, member);
+  return member;
+}
 
 /** Error of a pool whose connections are all in use. */
 const FULL = /^timeout exceeded when trying to connect/;

@@ -1,7 +1,7 @@
 /** Interfaces of connections to Postgres: a pool or a transaction. connect.ts opens them. */
 /**
- * Runs a statement and returns its rows. 8-byte integers and integral `numeric` values (sums) are returned as
- * BigInt; {@link safe} converts them to numbers.
+ * Runs a statement and returns its rows. The column `key_id` is the member `keyId`. 8-byte integers and
+ * integral `numeric` values (sums) are returned as BigInt; {@link safe} converts them to numbers.
  */
 export type Run = <Rows extends readonly object[]>(
   text: TemplateStringsArray,

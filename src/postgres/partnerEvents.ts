@@ -41,13 +41,13 @@ const newId = (prefix: string, timeMs: number): string =>
 export async function recordEvents(tx: Transaction, events: readonly NewEvent[]): Promise<number> {
   if (events.length === 0) return 0;
   const partners = arrayOf([...new Set(events.map(({ partnerId }) => partnerId))]);
-  const webhooks = await tx<{ webhook_id: number; partner_id: number; events: string[] }[]>`
+  const webhooks = await tx<{ webhookId: number; partnerId: number; events: string[] }[]>`
     SELECT webhook_id, partner_id, events FROM webhooks
     WHERE partner_id = ANY(${partners}::int[]) AND deleted_at IS NULL AND is_active`;
   const contacts = await contactsOf(tx, events, partners);
   const byPartner = new Map<number, typeof webhooks>();
   for (const webhook of webhooks)
-    byPartner.set(webhook.partner_id, [...(byPartner.get(webhook.partner_id) ?? []), webhook]);
+    byPartner.set(webhook.partnerId, [...(byPartner.get(webhook.partnerId) ?? []), webhook]);
   const records: { id: string; partner: number; event: string; body: string; at: string }[] = [];
   const deliveries: { id: string; event: string; webhook: number | null; recipient: string | null }[] = [];
   const nowMs = Date.now();
@@ -70,8 +70,8 @@ export async function recordEvents(tx: Transaction, events: readonly NewEvent[])
       body: eventBody(id, event),
       at: event.createdAt.toISOString(),
     });
-    for (const { webhook_id } of wanting)
-      deliveries.push({ id: newId('dlv_', nowMs), event: id, webhook: webhook_id, recipient: null });
+    for (const { webhookId } of wanting)
+      deliveries.push({ id: newId('dlv_', nowMs), event: id, webhook: webhookId, recipient: null });
     if (recipient !== null)
       deliveries.push({ id: newId('dlv_', nowMs), event: id, webhook: null, recipient });
   }
@@ -116,10 +116,10 @@ async function contactsOf(
   partners: string,
 ): Promise<ReadonlyMap<number, string>> {
   if (!events.some(({ event }) => EMAILED_TO_PARTNER.has(event))) return new Map();
-  const rows = await tx<{ partner_id: number; contact_email: string }[]>`
+  const rows = await tx<{ partnerId: number; contactEmail: string }[]>`
     SELECT partner_id, contact_email FROM partners
     WHERE partner_id = ANY(${partners}::int[]) AND contact_email IS NOT NULL`;
-  return new Map(rows.map(({ partner_id, contact_email }) => [partner_id, contact_email]));
+  return new Map(rows.map(({ partnerId, contactEmail }) => [partnerId, contactEmail]));
 }
 
 export class PartnerEvents {
@@ -173,7 +173,7 @@ export class PartnerEvents {
       if (row === undefined) return undefined;
       place = row.place;
     }
-    const rows = await this.#sql<{ event_id: string; body: string }[]>`
+    const rows = await this.#sql<{ eventId: string; body: string }[]>`
       SELECT event_id, body FROM events
       WHERE partner_id = ${partnerId} AND place > ${place}::bigint AND NOT is_test
         AND event = ANY(${arrayOf(IN_FEED)}::text[]) AND created_at > now() - ${FEED_DAYS} * interval '24 hours'
@@ -181,7 +181,7 @@ export class PartnerEvents {
     const page = rows.slice(0, limit);
     return {
       events: page.map(({ body }) => parseExactJson(body)),
-      nextCursor: rows.length > limit ? page.at(-1)!.event_id : null,
+      nextCursor: rows.length > limit ? page.at(-1)!.eventId : null,
     };
   }
 }

@@ -20,17 +20,20 @@ export const settingsSql = (commit: string): string =>
 export const SETTINGS_SQL = settingsSql("current_setting('synchronous_commit')");
 
 export interface DurableSettings {
-  readonly synchronous_commit: string;
+  readonly synchronousCommit: string;
   readonly fsync: string;
-  readonly full_page_writes: string;
+  readonly fullPageWrites: string;
 }
 
 /** Lists the settings that risk committed data. Empty if the server keeps everything. */
-const volatileOf = (settings: DurableSettings): string[] =>
-  (['fsync', 'full_page_writes', 'synchronous_commit'] as const).flatMap((name) => {
-    const value = settings[name];
-    return value === 'off' || WEAK_COMMITS.includes(value) ? [`${name} ${value}`] : [];
-  });
+const volatileOf = ({ fsync, fullPageWrites, synchronousCommit }: DurableSettings): string[] =>
+  Object.entries({
+    fsync,
+    full_page_writes: fullPageWrites,
+    synchronous_commit: synchronousCommit,
+  }).flatMap(([name, value]) =>
+    value === 'off' || WEAK_COMMITS.includes(value) ? [`${name} ${value}`] : [],
+  );
 
 /** Durability settings that the connections of a process have read. */
 export class PostgresDurability {

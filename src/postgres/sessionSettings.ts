@@ -63,7 +63,7 @@ const IS_STANDBY = 'pg_is_in_recovery() AS is_standby';
 export interface FoundSettings extends DurableSettings {
   /** Number of settings that differ from the required values. */
   readonly different: bigint;
-  readonly is_standby: boolean;
+  readonly isStandby: boolean;
 }
 
 /**

@@ -54,10 +54,10 @@ export class GivenRows {
 type ColumnType = 'int' | 'bigint' | 'numeric' | 'float8' | 'boolean' | 'date' | 'text' | 'bytea';
 
 /**
- * Passes objects to a statement as the rows of a table: `SELECT * FROM ${rowsOf(days, { gameId: 'int' })}` has
- * the column `game_id`. Each column is one parameter, so the statement is the same for any number of rows.
+ * Passes objects to a statement as the rows of a table: `SELECT * FROM ${rowsOf(days, { gameId: 'int' })}`
+ * has the column `game_id`. Each column is one parameter, so the statement is the same for any number of
+ * rows.
  * @param types SQL types of the members that become columns, in their order
- * @param table name of the table in the statement
  */
 export function rowsOf<Row extends object>(
   rows: readonly Row[],

@@ -223,34 +223,34 @@ export async function nextDueMs(sql: Sql): Promise<number> {
 }
 
 interface DueRow {
-  delivery_id: string;
-  webhook_id: number;
-  event_id: string;
+  deliveryId: string;
+  webhookId: number;
+  eventId: string;
   event: string;
   body: string;
   url: string;
   secret: string;
-  previous_secret: string | null;
-  previous_secret_until: Date | null;
+  previousSecret: string | null;
+  previousSecretUntil: Date | null;
   environment: Environment;
   attempts: number;
-  max_attempts: number;
+  maxAttempts: number;
 }
 
 const dueOf = (row: DueRow): DueDelivery => ({
-  deliveryId: row.delivery_id,
-  webhookId: row.webhook_id,
-  eventId: row.event_id,
+  deliveryId: row.deliveryId,
+  webhookId: row.webhookId,
+  eventId: row.eventId,
   event: row.event,
   body: row.body,
   url: row.url,
   secret: row.secret,
-  ...(row.previous_secret === null || row.previous_secret_until === null
+  ...(row.previousSecret === null || row.previousSecretUntil === null
     ? {}
-    : { previous: { secret: row.previous_secret, until: row.previous_secret_until } }),
+    : { previous: { secret: row.previousSecret, until: row.previousSecretUntil } }),
   environment: row.environment,
   attempts: row.attempts,
-  maxAttempts: row.max_attempts,
+  maxAttempts: row.maxAttempts,
 });
 
 export async function prolongLeases(
@@ -363,11 +363,11 @@ export async function recordAttempts(
 async function noteFailing(tx: Transaction, results: string): Promise<void> {
   const rows = await tx<
     {
-      webhook_id: number;
-      partner_id: number;
+      webhookId: number;
+      partnerId: number;
       url: string;
-      failing_since: Date;
-      deactivated_at: Date | null;
+      failingSince: Date;
+      deactivatedAt: Date | null;
     }[]
   >`
     WITH seen AS (
@@ -390,15 +390,15 @@ async function noteFailing(tx: Transaction, results: string): Promise<void> {
     RETURNING w.webhook_id, w.partner_id, w.url, w.failing_since, CASE WHEN is_over THEN last_at END AS deactivated_at`;
   await recordEvents(
     tx,
-    rows.flatMap(({ webhook_id, partner_id, url, failing_since, deactivated_at }): NewEvent[] =>
-      deactivated_at === null
+    rows.flatMap(({ webhookId, partnerId, url, failingSince, deactivatedAt }): NewEvent[] =>
+      deactivatedAt === null
         ? []
         : [
             {
               event: 'webhook.deactivated',
-              partnerId: partner_id,
-              createdAt: deactivated_at,
-              data: { webhookId: webhook_id, url, failingSince: failing_since.toISOString() },
+              partnerId,
+              createdAt: deactivatedAt,
+              data: { webhookId, url, failingSince: failingSince.toISOString() },
             },
           ],
     ),
@@ -433,12 +433,12 @@ export const CONCURRENCY_LIMITS = new Raw(`(
 export async function pendingDeliveries(
   sql: Sql,
 ): Promise<{ pending: number; oldestDueSeconds: Record<ConcurrencyLimit | 'none', number> }> {
-  const rows = await sql<{ limited_by: ConcurrencyLimit | 'none'; pending: bigint; oldest: number }[]>`
+  const rows = await sql<{ limitedBy: ConcurrencyLimit | 'none'; pending: bigint; oldest: number }[]>`
     SELECT coalesce(limited_by, 'none') AS limited_by, count(*) AS pending,
       extract(epoch FROM now() - min(next_attempt_at))::float8 AS oldest
     FROM deliveries JOIN ${CONCURRENCY_LIMITS} limits USING (webhook_id) WHERE status = 'pending' GROUP BY 1`;
   const oldestDueSeconds = { none: 0, 'partner-concurrency': 0, 'webhook-concurrency': 0 };
-  for (const { limited_by, oldest } of rows) oldestDueSeconds[limited_by] = Math.max(0, oldest);
+  for (const { limitedBy, oldest } of rows) oldestDueSeconds[limitedBy] = Math.max(0, oldest);
   return { pending: rows.reduce((sum, { pending }) => sum + Number(pending), 0), oldestDueSeconds };
 }
 
@@ -491,11 +491,11 @@ export class Deliveries {
   /** Resends a delivery in any status. A waiting delivery becomes due now. */
   async resend(actor: string, deliveryId: string): Promise<'resent' | 'missing' | 'webhook-deleted'> {
     return this.#sql.begin(async (tx) => {
-      const [before] = await tx<{ status: string; attempts: number; deleted_at: Date | null }[]>`
+      const [before] = await tx<{ status: string; attempts: number; deletedAt: Date | null }[]>`
         SELECT status, attempts, deleted_at FROM deliveries d LEFT JOIN webhooks USING (webhook_id)
         WHERE delivery_id = ${deliveryId} FOR UPDATE OF d`;
       if (before === undefined) return 'missing';
-      if (before.deleted_at !== null) return 'webhook-deleted';
+      if (before.deletedAt !== null) return 'webhook-deleted';
       // A pending delivery keeps its lease, because its attempt may be in progress.
       if (before.status === 'pending') {
         await tx`UPDATE deliveries SET next_attempt_at = now() WHERE delivery_id = ${deliveryId}`;

@@ -17,7 +17,7 @@ const NOTICE_DAYS = '{30,7,1}';
 export async function noticeExpiringKeys(sql: Sql, now: Date): Promise<number> {
   return sql.begin(async (tx) => {
     const rows = await tx<
-      { key_id: number; days: number; partner_id: number; name: string | null; expires_at: Date }[]
+      { keyId: number; days: number; partnerId: number; name: string | null; expiresAt: Date }[]
     >`
       WITH noticed AS (
         INSERT INTO key_notices (key_id, days, noticed_at)
@@ -34,11 +34,11 @@ export async function noticeExpiringKeys(sql: Sql, now: Date): Promise<number> {
       SELECT key_id, days, partner_id, name, expires_at FROM noticed JOIN api_keys USING (key_id) ORDER BY key_id`;
     return recordEvents(
       tx,
-      rows.map(({ key_id, days, partner_id, name, expires_at }) => ({
+      rows.map(({ keyId, days, partnerId, name, expiresAt }) => ({
         event: 'api_key.expiring',
-        partnerId: partner_id,
+        partnerId,
         createdAt: now,
-        data: { keyId: key_id, name, expiresAt: expires_at.toISOString(), daysLeft: days },
+        data: { keyId, name, expiresAt: expiresAt.toISOString(), daysLeft: days },
       })),
     );
   });
@@ -62,12 +62,12 @@ export async function claimEmails(
 ): Promise<DueEmail[]> {
   const rows = await sql<
     {
-      delivery_id: string;
+      deliveryId: string;
       event: string;
       body: string;
       recipient: string;
       attempts: number;
-      max_attempts: number;
+      maxAttempts: number;
     }[]
   >`
     WITH due AS (
@@ -79,12 +79,12 @@ export async function claimEmails(
     FROM due, events e WHERE d.delivery_id = due.delivery_id AND e.event_id = d.event_id
     RETURNING d.delivery_id, event, body, recipient, attempts, max_attempts`;
   return rows.map((row) => ({
-    deliveryId: row.delivery_id,
+    deliveryId: row.deliveryId,
     event: row.event,
     body: row.body,
     recipient: row.recipient,
     attempts: row.attempts,
-    maxAttempts: row.max_attempts,
+    maxAttempts: row.maxAttempts,
   }));
 }
 

@@ -17,19 +17,19 @@ export const DELIVERIES_LISTED_MAX = 10_000;
 export type WebhookRow = WithDates<typeof WebhookSchema, 'createdAt'>;
 
 interface Row {
-  webhook_id: number;
+  webhookId: number;
   url: string;
   events: string[];
-  is_active: boolean;
-  created_at: Date;
+  isActive: boolean;
+  createdAt: Date;
 }
 
 const fromRow = (row: Row): WebhookRow => ({
-  id: row.webhook_id,
+  id: row.webhookId,
   url: row.url,
   events: row.events,
-  isActive: row.is_active,
-  createdAt: row.created_at,
+  isActive: row.isActive,
+  createdAt: row.createdAt,
 });
 
 export type EndpointHealth = WithDates<typeof EndpointHealthSchema, 'failingSince' | 'restsUntil'>;
@@ -41,12 +41,12 @@ export type ListedWebhook = WebhookRow & { readonly health: EndpointHealth };
  * WITH_HEALTH}.
  */
 interface HealthRow extends Row {
-  failing_since: Date | null;
-  deactivated_at: Date | null;
-  not_before: Date | null;
-  last_error: string | null;
+  failingSince: Date | null;
+  deactivatedAt: Date | null;
+  notBefore: Date | null;
+  lastError: string | null;
   pending: bigint;
-  limited_by: ConcurrencyLimit | null;
+  limitedBy: ConcurrencyLimit | null;
 }
 
 /** Selects webhooks `w` with the columns of {@link HealthRow}; a WHERE or JOIN clause follows. */
@@ -60,28 +60,18 @@ const WITH_HEALTH = raw(`
       LIMIT ${DELIVERIES_LISTED_MAX}) c) waiting`);
 
 const healthOf = (row: HealthRow): EndpointHealth => {
-  const {
-    is_active: isActive,
-    failing_since,
-    deactivated_at,
-    last_error,
-    not_before,
-    pending,
-    limited_by,
-  } = row;
-  const isFailing = failing_since !== null;
-  const failure = last_error ?? 'the last attempt failed';
+  const { isActive, failingSince, deactivatedAt, lastError, notBefore, pending, limitedBy } = row;
+  const isFailing = failingSince !== null;
+  const failure = lastError ?? 'the last attempt failed';
   const inactive =
-    deactivated_at === null
-      ? 'set inactive'
-      : `every delivery failed for five days, at last with: ${failure}`;
+    deactivatedAt === null ? 'set inactive' : `every delivery failed for five days, at last with: ${failure}`;
   return {
     state: !isActive ? 'inactive' : isFailing ? 'failing' : 'ok',
     reason: !isActive ? inactive : isFailing ? failure : null,
-    failingSince: failing_since,
+    failingSince,
     pending: safe(pending),
-    limitedBy: limited_by,
-    restsUntil: isActive ? not_before : null,
+    limitedBy,
+    restsUntil: isActive ? notBefore : null,
   };
 };
 
@@ -101,7 +91,7 @@ const FAILING_NAMED = 10;
  * longest, also those that have just begun to fail
  */
 export async function failingWebhooks(sql: Sql): Promise<{ count: number; longest: FailingWebhook[] }> {
-  const rows = await sql<(HealthRow & { partner_id: number; slug: string; total: bigint })[]>`
+  const rows = await sql<(HealthRow & { partnerId: number; slug: string; total: bigint })[]>`
     SELECT slug, partner_id, total, ${WITH_HEALTH}
     JOIN (
       SELECT webhook_id, count(*) FILTER (WHERE NOT is_active OR failing_since < now() - ${FAILING_FOR}) OVER () AS total
@@ -115,7 +105,7 @@ export async function failingWebhooks(sql: Sql): Promise<{ count: number; longes
     longest: rows.map((row) => ({
       ...fromRow(row),
       health: healthOf(row),
-      partnerId: row.partner_id,
+      partnerId: row.partnerId,
       slug: row.slug,
     })),
   };
@@ -125,16 +115,16 @@ export type DeliveryRow = WithDates<typeof DeliverySchema, 'createdAt' | 'lastAt
 
 /** Row of `deliveries` with the name of its event. */
 export interface StoredDelivery {
-  delivery_id: string;
-  event_id: string;
+  deliveryId: string;
+  eventId: string;
   event: string;
   status: DeliveryRow['status'];
   attempts: number;
-  max_attempts: number;
-  created_at: Date;
-  last_attempt_at: Date | null;
-  next_attempt_at: Date | null;
-  response_status: number | null;
+  maxAttempts: number;
+  createdAt: Date;
+  lastAttemptAt: Date | null;
+  nextAttemptAt: Date | null;
+  responseStatus: number | null;
 }
 
 export class Webhooks {
@@ -179,11 +169,11 @@ export class Webhooks {
    * Returns whether a webhook belongs to a partner: `found`, `missing` (also if it was deleted) or `foreign`.
    */
   async state(partnerId: number, webhookId: number): Promise<'found' | 'missing' | 'foreign'> {
-    const [row] = await this.#sql<{ partner_id: number; deleted_at: Date | null }[]>`
+    const [row] = await this.#sql<{ partnerId: number; deletedAt: Date | null }[]>`
       SELECT partner_id, deleted_at FROM webhooks WHERE webhook_id = ${webhookId}`;
     if (row === undefined) return 'missing';
-    if (row.partner_id !== partnerId) return 'foreign';
-    return row.deleted_at === null ? 'found' : 'missing';
+    if (row.partnerId !== partnerId) return 'foreign';
+    return row.deletedAt === null ? 'found' : 'missing';
   }
 
   /**
@@ -230,11 +220,11 @@ export class Webhooks {
    */
   async delete(partnerId: number, webhookId: number): Promise<'deleted' | 'missing' | 'foreign'> {
     return this.#sql.begin(async (tx) => {
-      const [row] = await tx<{ partner_id: number; deleted_at: Date | null }[]>`
+      const [row] = await tx<{ partnerId: number; deletedAt: Date | null }[]>`
         SELECT partner_id, deleted_at FROM webhooks WHERE webhook_id = ${webhookId} FOR NO KEY UPDATE`;
       if (row === undefined) return 'missing';
-      if (row.partner_id !== partnerId) return 'foreign';
-      if (row.deleted_at !== null) return 'missing';
+      if (row.partnerId !== partnerId) return 'foreign';
+      if (row.deletedAt !== null) return 'missing';
       await tx`UPDATE webhooks SET deleted_at = now() WHERE webhook_id = ${webhookId}`;
       return 'deleted';
     });
@@ -277,16 +267,16 @@ export const NEXT_ATTEMPT = raw(
 );
 
 export const deliveryOf = (row: StoredDelivery): DeliveryRow => ({
-  id: row.delivery_id,
-  eventId: row.event_id,
+  id: row.deliveryId,
+  eventId: row.eventId,
   event: row.event,
   status: row.status,
   attempts: row.attempts,
-  maxAttempts: row.max_attempts,
-  createdAt: row.created_at,
-  lastAttemptAt: row.last_attempt_at,
-  nextAttemptAt: row.next_attempt_at,
-  responseStatus: row.response_status,
+  maxAttempts: row.maxAttempts,
+  createdAt: row.createdAt,
+  lastAttemptAt: row.lastAttemptAt,
+  nextAttemptAt: row.nextAttemptAt,
+  responseStatus: row.responseStatus,
 });
 
 /** Maximum number of rows that one statement removes. */
@@ -298,19 +288,19 @@ const REMOVED_MAX = 1000;
  * @returns the number of removed rows; 0 if none is left
  */
 export async function removeEndedDeliveries(sql: Sql, days: number): Promise<number> {
-  const ended = await sql<{ delivery_id: string }[]>`
+  const ended = await sql<{ deliveryId: string }[]>`
     DELETE FROM deliveries WHERE delivery_id IN (
       SELECT delivery_id FROM deliveries
       WHERE status <> 'pending' AND coalesce(last_attempt_at, created_at) < now() - make_interval(days => ${days})
       ORDER BY coalesce(last_attempt_at, created_at) LIMIT ${REMOVED_MAX})
     RETURNING delivery_id`;
-  const orphaned = await sql<{ delivery_id: string }[]>`
+  const orphaned = await sql<{ deliveryId: string }[]>`
     DELETE FROM deliveries WHERE delivery_id IN (
       SELECT delivery_id FROM deliveries d JOIN webhooks w USING (webhook_id)
       WHERE status = 'pending' AND w.deleted_at < now() - make_interval(days => ${days}) LIMIT ${REMOVED_MAX})
     RETURNING delivery_id`;
   // An event id starts with its time, so old events are a range of ids.
-  const events = await sql<{ event_id: string }[]>`
+  const events = await sql<{ eventId: string }[]>`
     DELETE FROM events WHERE event_id IN (
       SELECT event_id FROM events e
       WHERE event_id < 'evt_' || lpad(to_hex((extract(epoch FROM now() - make_interval(days => ${days})) * 1000)::bigint), 12, '0')
@@ -345,14 +335,14 @@ export async function sealSecrets(sql: Sql, box: SecretBox): Promise<void> {
  */
 async function sealSome(sql: Sql, box: SecretBox, like: string): Promise<number> {
   return sql.begin(async (tx) => {
-    const rows = await tx<{ webhook_id: number; secret: string; previous_secret: string | null }[]>`
+    const rows = await tx<{ webhookId: number; secret: string; previousSecret: string | null }[]>`
       SELECT webhook_id, secret, previous_secret FROM webhooks
       WHERE secret NOT LIKE ${like} OR previous_secret NOT LIKE ${like}
       ORDER BY webhook_id LIMIT ${RESEALED_MAX} FOR UPDATE`;
     const sealed = rows.map((row) => ({
-      id: row.webhook_id,
+      id: row.webhookId,
       secret: box.seal(box.open(row.secret)),
-      previous: row.previous_secret === null ? null : box.seal(box.open(row.previous_secret)),
+      previous: row.previousSecret === null ? null : box.seal(box.open(row.previousSecret)),
     }));
     await tx`
       UPDATE webhooks w SET secret = r.secret, previous_secret = r.previous

@@ -193,8 +193,8 @@ const STORES: readonly SuiteMutation[] = [
     faults: [
       source(
         'postgres/postgresDurability',
-        "(['fsync', 'full_page_writes', 'synchronous_commit']",
-        "(['full_page_writes', 'synchronous_commit']",
+        'fsync,\n    full_page_writes: fullPageWrites',
+        'full_page_writes: fullPageWrites',
       ),
     ],
     foundBy: test(

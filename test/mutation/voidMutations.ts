@@ -22,11 +22,7 @@ export const VOID_MUTATIONS: readonly { name: string; faults: readonly Fault[]; 
   {
     name: 'a rebuild sells the tickets of a voided raffle',
     faults: [
-      source(
-        'engine/recovery/recoveries.store',
-        'if (row.voided_pool !== null)',
-        'if (row.voided_pool === 0)',
-      ),
+      source('engine/recovery/recoveries.store', 'if (row.voidedPool !== null)', 'if (row.voidedPool === 0)'),
     ],
     foundBy: test('engine/raffles/raffleVoid', `voiding a raffle ${UNDER_WAY}`),
   },
@@ -52,7 +48,7 @@ export const VOID_MUTATIONS: readonly { name: string; faults: readonly Fault[]; 
   },
   {
     name: 'a block is leased while the void of a rotation is not booked',
-    faults: [source('engine/blocks/blocks.store', 'if (here.is_rotating) return false;', '')],
+    faults: [source('engine/blocks/blocks.store', 'if (here.isRotating) return false;', '')],
     foundBy: test('engine/blocks/rotate', ROTATED),
   },
   {

@@ -97,16 +97,16 @@ test("gives a partner's last attempt to a host to a webhook that never failed, e
   await failing.happen(2);
   await quiet.happen(1);
   const [first, second] = await sql<
-    { webhook_id: number }[]
+    { webhookId: number }[]
   >`SELECT webhook_id FROM webhooks ORDER BY webhook_id`;
   await sql`
-    UPDATE deliveries SET next_attempt_at = now() - interval '1 hour' WHERE webhook_id = ${first!.webhook_id}`;
+    UPDATE deliveries SET next_attempt_at = now() - interval '1 hour' WHERE webhook_id = ${first!.webhookId}`;
   await sql`
-    INSERT INTO webhook_endpoints (webhook_id, minute, attempts, failures) VALUES (${first!.webhook_id}, 0, 0, 1)`;
+    INSERT INTO webhook_endpoints (webhook_id, minute, attempts, failures) VALUES (${first!.webhookId}, 0, 0, 1)`;
   // The partner may use half of the host's limit, which is one attempt a minute here.
   const limits = { perPartner: 4, perWebhook: 4, perHost: 2, room: 4, roomBeyondFew: 0, leaseMs: 60_000 };
   const claimed = await claimDue(sql, new Map(), { webhooks: [], only: false }, limits);
-  expect(claimed.map(({ webhookId }) => webhookId)).toEqual([second!.webhook_id]);
+  expect(claimed.map(({ webhookId }) => webhookId)).toEqual([second!.webhookId]);
 });
 
 test('a webhook that used all attempts to its host leaves the next turn to a webhook that had none', async () => {

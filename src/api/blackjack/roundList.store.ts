@@ -49,14 +49,14 @@ export class RoundList {
     const newestFirst = raw(gameId === null ? 'deal_id DESC' : 'shoe_index DESC');
     const rows = await this.#sql<
       {
-        deal_id: bigint;
-        partner_id: number;
-        game_id: number;
-        display_name: string;
-        player_id: string;
+        dealId: bigint;
+        partnerId: number;
+        gameId: number;
+        displayName: string;
+        playerId: string;
         status: RoundStatus;
         wagered: bigint;
-        payout_micros: bigint | null;
+        payoutMicros: bigint | null;
       }[]
     >`
       SELECT deal_id, r.partner_id, game_id, display_name, player_id, r.status, wagered,
@@ -73,14 +73,14 @@ export class RoundList {
         LIMIT ${COUNTED_MAX}) c`;
     return {
       rounds: rows.map((row) => ({
-        dealId: row.deal_id,
-        partnerId: row.partner_id,
-        gameId: row.game_id,
-        gameName: row.display_name,
-        playerId: row.player_id,
+        dealId: row.dealId,
+        partnerId: row.partnerId,
+        gameId: row.gameId,
+        gameName: row.displayName,
+        playerId: row.playerId,
         status: row.status,
         wageredMicros: row.wagered,
-        payoutMicros: row.payout_micros,
+        payoutMicros: row.payoutMicros,
       })),
       total: safe(count!.total),
     };

@@ -35,9 +35,9 @@ export class CellReads {
         cell: number;
         epoch: bigint;
         owner: string | null;
-        cursor_id: bigint;
+        cursorId: bigint;
         halted: string | null;
-        is_draining: boolean;
+        isDraining: boolean;
         partners: bigint;
         games: bigint;
       }[]
@@ -49,10 +49,10 @@ export class CellReads {
         FROM partners LEFT JOIN (SELECT partner_id, count(*) AS games FROM games GROUP BY partner_id) g USING (partner_id)
         GROUP BY cell
       ) p USING (cell) ORDER BY cell`;
-    return rows.map(({ cursor_id, is_draining, partners, games, ...row }) => ({
+    return rows.map(({ cursorId, isDraining, partners, games, ...row }) => ({
       ...row,
-      cursorId: cursor_id,
-      isDraining: is_draining,
+      cursorId,
+      isDraining,
       partners: safe(partners),
       games: safe(games),
     }));
@@ -67,8 +67,8 @@ export class CellReads {
         reason: string;
         step: string;
         voided: bigint;
-        started_at: Date;
-        finished_at: Date | null;
+        startedAt: Date;
+        finishedAt: Date | null;
       }[]
     >`
       SELECT cell, epoch, reason, step, voided, started_at, finished_at FROM recoveries
@@ -79,8 +79,8 @@ export class CellReads {
       reason: row.reason,
       step: row.step,
       voidedOutcomes: safe(row.voided),
-      startedAt: row.started_at,
-      finishedAt: row.finished_at,
+      startedAt: row.startedAt,
+      finishedAt: row.finishedAt,
     }));
   }
 }

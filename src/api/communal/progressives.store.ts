@@ -25,9 +25,9 @@ export class Progressives {
   async list(): Promise<Progressive[]> {
     const rows = await this.#sql<
       {
-        game_id: number;
-        partner_id: number;
-        display_name: string;
+        gameId: number;
+        partnerId: number;
+        displayName: string;
         rules: CommunalRules;
         budget: bigint | null;
         paid: bigint | null;
@@ -41,9 +41,9 @@ export class Progressives {
         JOIN games USING (game_id) LEFT JOIN communal_pots USING (game_id)
       ORDER BY game_id DESC`;
     return rows.map((row) => ({
-      gameConfigId: row.game_id,
-      partnerId: row.partner_id,
-      displayName: row.display_name,
+      gameConfigId: row.gameId,
+      partnerId: row.partnerId,
+      displayName: row.displayName,
       isEnabled: row.rules.enabled,
       status: communalStatus(row.rules, Number(row.budget ?? 0n)),
       budgetMicros: row.budget ?? 0n,

@@ -26,41 +26,10 @@ export interface ParSheetRow {
   readonly sheet: ParSheet;
 }
 
-/** Columns of a PAR sheet's summary: {@link SUMMARY}. */
-interface SummaryRow {
-  par_sheet_id: number;
-  game_title: string;
-  num_reels: number;
-  certified_rtp: number;
-  symbol_count: number;
-  tier_count: number;
-  combination_count: number;
-}
-
+/** Columns of {@link ParSheetSummary}. */
 const SUMMARY = raw(
   'par_sheet_id, game_title, num_reels, certified_rtp, symbol_count, tier_count, combination_count',
 );
-
-const summaryOf = (row: SummaryRow): ParSheetSummary => ({
-  parSheetId: row.par_sheet_id,
-  gameTitle: row.game_title,
-  numReels: row.num_reels,
-  certifiedRtp: row.certified_rtp,
-  symbolCount: row.symbol_count,
-  tierCount: row.tier_count,
-  combinationCount: row.combination_count,
-});
-
-interface SheetRow extends SummaryRow {
-  partner_id: number;
-  status: ParSheetStatus;
-}
-
-const sheetOf = (row: SheetRow): ListedSheet => ({
-  ...summaryOf(row),
-  partnerId: row.partner_id,
-  status: row.status,
-});
 
 export class ParSheets {
   readonly #sql: Sql;
@@ -79,7 +48,7 @@ export class ParSheets {
       // active sheets stays exact.
       const [cap] = await tx<{ max: number }[]>`
         SELECT max_par_sheets AS max FROM partners WHERE partner_id = ${partnerId} FOR NO KEY UPDATE`;
-      const [row] = await tx<SummaryRow[]>`
+      const [row] = await tx<ParSheetSummary[]>`
         INSERT INTO par_sheets (partner_id, sheet, game_title, num_reels, certified_rtp, symbol_count, tier_count,
           combination_count)
         SELECT ${partnerId}::int, ${JSON.stringify(sheet)}::json, ${sheet.gameTitle}, ${sheet.numReels}::int,
@@ -87,23 +56,20 @@ export class ParSheets {
           ${sheet.combinations.length}::int
         WHERE (SELECT count(*) FROM par_sheets WHERE partner_id = ${partnerId} AND status = 'ACTIVE') < ${cap!.max}
         RETURNING ${SUMMARY}`;
-      return row === undefined ? undefined : summaryOf(row);
+      return row;
     });
   }
 
   async listActive(partnerId: number): Promise<ParSheetSummary[]> {
-    const rows = await this.#sql<SummaryRow[]>`
+    return this.#sql<ParSheetSummary[]>`
       SELECT ${SUMMARY} FROM par_sheets WHERE partner_id = ${partnerId} AND status = 'ACTIVE' ORDER BY par_sheet_id`;
-    return rows.map(summaryOf);
   }
 
   /** Finds a PAR sheet by number, regardless of its partner. */
   async find(parSheetId: number): Promise<ParSheetRow | undefined> {
-    const [row] = await this.#sql<
-      { par_sheet_id: number; partner_id: number; status: ParSheetStatus; sheet: ParSheet }[]
-    >`SELECT par_sheet_id, partner_id, status, sheet FROM par_sheets WHERE par_sheet_id = ${parSheetId}`;
-    if (row === undefined) return undefined;
-    return { parSheetId: row.par_sheet_id, partnerId: row.partner_id, status: row.status, sheet: row.sheet };
+    const [row] = await this.#sql<ParSheetRow[]>`
+      SELECT par_sheet_id, partner_id, status, sheet FROM par_sheets WHERE par_sheet_id = ${parSheetId}`;
+    return row;
   }
 
   /**
@@ -117,20 +83,20 @@ export class ParSheets {
     limit: number,
   ): Promise<{ parSheets: ListedSheet[]; total: number }> {
     const of = partnerId ?? null;
-    const rows = await this.#sql<SheetRow[]>`
+    const parSheets = await this.#sql<ListedSheet[]>`
       SELECT partner_id, status, ${SUMMARY} FROM par_sheets WHERE ${of}::int IS NULL OR partner_id = ${of}
       ORDER BY par_sheet_id DESC LIMIT ${limit} OFFSET ${Math.min((page - 1) * limit, COUNTED_MAX)}`;
     const [count] = await this.#sql<{ total: bigint }[]>`
       SELECT count(*) AS total FROM (
         SELECT 1 FROM par_sheets WHERE ${of}::int IS NULL OR partner_id = ${of} LIMIT ${COUNTED_MAX}) c`;
-    return { parSheets: rows.map(sheetOf), total: safe(count!.total) };
+    return { parSheets, total: safe(count!.total) };
   }
 
   /** Returns a PAR sheet as uploaded. Returns undefined if no such sheet exists. */
   async findListed(parSheetId: number): Promise<(ListedSheet & { sheet: ParSheet }) | undefined> {
-    const [row] = await this.#sql<(SheetRow & { sheet: ParSheet })[]>`
+    const [row] = await this.#sql<(ListedSheet & { sheet: ParSheet })[]>`
       SELECT partner_id, status, ${SUMMARY}, sheet FROM par_sheets WHERE par_sheet_id = ${parSheetId}`;
-    return row === undefined ? undefined : { ...sheetOf(row), sheet: row.sheet };
+    return row;
   }
 
   /** Sets the status of a PAR sheet. Returns undefined if no such sheet exists. */
@@ -144,7 +110,7 @@ export class ParSheets {
       const [before] = await tx<{ status: ParSheetStatus }[]>`
         SELECT status FROM par_sheets WHERE par_sheet_id = ${parSheetId} FOR UPDATE`;
       if (before === undefined) return undefined;
-      const [row] = await tx<(SummaryRow & { partner_id: number })[]>`
+      const [row] = await tx<(ParSheetSummary & { partnerId: number })[]>`
         UPDATE par_sheets SET status = ${status} WHERE par_sheet_id = ${parSheetId} RETURNING partner_id, ${SUMMARY}`;
       await writeAuditEntry(tx, {
         actor,
@@ -153,7 +119,7 @@ export class ParSheets {
         before,
         after: { status, ...because(reason) },
       });
-      return { ...summaryOf(row!), partnerId: row!.partner_id, status };
+      return { ...row!, status };
     });
   }
 }

@@ -39,14 +39,14 @@ export class OverviewReads {
   async trafficToday(): Promise<DayTraffic> {
     const rows = await this.#sql<
       {
-        partner_id: number;
+        partnerId: number;
         slug: string;
         spins: bigint;
         wagered: bigint;
         paid: bigint;
-        all_spins: bigint;
-        all_wagered: bigint;
-        all_paid: bigint;
+        allSpins: bigint;
+        allWagered: bigint;
+        allPaid: bigint;
         partners: bigint;
       }[]
     >`
@@ -59,13 +59,13 @@ export class OverviewReads {
     const [first] = rows;
     return {
       all: {
-        spins: first?.all_spins ?? 0n,
-        wageredMicros: first?.all_wagered ?? 0n,
-        paidMicros: first?.all_paid ?? 0n,
+        spins: first?.allSpins ?? 0n,
+        wageredMicros: first?.allWagered ?? 0n,
+        paidMicros: first?.allPaid ?? 0n,
         partners: safe(first?.partners ?? 0n),
       },
       busiest: rows.map((row) => ({
-        partnerId: row.partner_id,
+        partnerId: row.partnerId,
         slug: row.slug,
         spins: row.spins,
         wageredMicros: row.wagered,
@@ -79,7 +79,7 @@ export class OverviewReads {
    * hour in which it ends. If the stored hours are not those of the whole day, returns the whole day.
    */
   async trafficYesterday(): Promise<Yesterday> {
-    const [row] = await this.#sql<(Record<'spins' | 'wagered' | 'paid', bigint> & { is_hourly: boolean })[]>`
+    const [row] = await this.#sql<(Record<'spins' | 'wagered' | 'paid', bigint> & { isHourly: boolean })[]>`
       WITH whole AS (
         SELECT coalesce(sum(spins), 0) AS spins, coalesce(sum(wagered_micros), 0) AS wagered,
           coalesce(sum(paid_micros), 0) AS paid
@@ -105,7 +105,7 @@ export class OverviewReads {
       spins: row!.spins,
       wageredMicros: row!.wagered,
       paidMicros: row!.paid,
-      until: row!.is_hourly ? 'SAME_TIME' : 'END_OF_DAY',
+      until: row!.isHourly ? 'SAME_TIME' : 'END_OF_DAY',
     };
   }
 
@@ -114,11 +114,11 @@ export class OverviewReads {
    * The first games have been so for the longest time.
    */
   async lowGames(): Promise<readonly { readonly partnerId: number; readonly gameId: number }[]> {
-    const rows = await this.#sql<{ partner_id: number; game_id: number }[]>`
+    const rows = await this.#sql<{ partnerId: number; gameId: number }[]>`
       SELECT g.partner_id, g.game_id FROM games g JOIN partners USING (partner_id) LEFT JOIN block_reserves r USING (game_id)
       WHERE g.game_type <> 'raffle' AND g.status = 'ACTIVE' AND is_active AND coalesce(r.is_low, true)
       ORDER BY r.since NULLS FIRST, g.game_id LIMIT ${LOW_GAMES_MAX}`;
-    return rows.map((row) => ({ partnerId: row.partner_id, gameId: row.game_id }));
+    return rows.map((row) => ({ partnerId: row.partnerId, gameId: row.gameId }));
   }
 
   /**

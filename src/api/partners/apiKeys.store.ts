@@ -17,25 +17,25 @@ export interface ApiKeyRow {
 }
 
 interface Row {
-  key_id: number;
-  partner_id: number;
+  keyId: number;
+  partnerId: number;
   name: string | null;
   prefix: string | null;
-  created_at: Date;
-  expires_at: Date | null;
-  revoked_at: Date | null;
-  last_used_at: Date | null;
+  createdAt: Date;
+  expiresAt: Date | null;
+  revokedAt: Date | null;
+  lastUsedAt: Date | null;
 }
 
 const fromRow = (row: Row): ApiKeyRow => ({
-  keyId: row.key_id,
-  partnerId: row.partner_id,
+  keyId: row.keyId,
+  partnerId: row.partnerId,
   name: row.name,
   prefix: row.prefix,
-  createdAt: row.created_at,
-  expiresAt: row.expires_at,
-  revokedAt: row.revoked_at,
-  lastUsedAt: row.last_used_at,
+  createdAt: row.createdAt,
+  expiresAt: row.expiresAt,
+  revokedAt: row.revokedAt,
+  lastUsedAt: row.lastUsedAt,
 });
 
 const COLUMNS = raw('key_id, partner_id, name, prefix, created_at, expires_at, revoked_at, last_used_at');
@@ -111,19 +111,19 @@ export class ApiKeys {
     reason?: string,
   ): Promise<'revoked' | 'missing' | 'foreign'> {
     return withChange(this.#sql, async (tx, changed) => {
-      const [row] = await tx<{ partner_id: number; revoked_at: Date | null }[]>`
+      const [row] = await tx<{ partnerId: number; revokedAt: Date | null }[]>`
         SELECT partner_id, revoked_at FROM api_keys WHERE key_id = ${keyId} FOR UPDATE`;
       if (row === undefined) return 'missing';
-      if (row.partner_id !== partnerId) return 'foreign';
-      if (row.revoked_at === null) {
-        const [revoked] = await tx<{ revoked_at: Date }[]>`
+      if (row.partnerId !== partnerId) return 'foreign';
+      if (row.revokedAt === null) {
+        const [revoked] = await tx<{ revokedAt: Date }[]>`
           UPDATE api_keys SET revoked_at = now(), changed = ${changed} WHERE key_id = ${keyId} RETURNING revoked_at`;
         await writeAuditEntry(tx, {
           actor,
           action: 'key.revoke',
           subject: `key:${keyId}`,
           before: { revokedAt: null },
-          after: { revokedAt: revoked!.revoked_at, ...because(reason) },
+          after: { revokedAt: revoked!.revokedAt, ...because(reason) },
         });
       }
       return 'revoked';
@@ -159,13 +159,13 @@ async function lockValid(
   partnerId: number,
   keyId: number,
 ): Promise<ApiKeyRow | Unchangeable> {
-  const [row] = await tx<(Row & { is_expired: boolean })[]>`
+  const [row] = await tx<(Row & { isExpired: boolean })[]>`
     SELECT ${COLUMNS}, coalesce(expires_at <= now(), false) AS is_expired FROM api_keys
     WHERE key_id = ${keyId} FOR UPDATE`;
   if (row === undefined) return 'missing';
-  if (row.partner_id !== partnerId) return 'foreign';
-  if (row.revoked_at !== null) return 'revoked';
-  return row.is_expired ? 'expired' : fromRow(row);
+  if (row.partnerId !== partnerId) return 'foreign';
+  if (row.revokedAt !== null) return 'revoked';
+  return row.isExpired ? 'expired' : fromRow(row);
 }
 
 /** Sets the expiry of a locked key, with its audit log entry. */

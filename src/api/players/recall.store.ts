@@ -30,12 +30,12 @@ export class Recall {
     if (entryIds.length === 0) return new Map();
     const rows = await this.#sql<
       {
-        entry_id: bigint;
-        event_id: bigint;
-        tier_level: number;
-        tier_name: string;
-        is_trigger: boolean;
-        told_by: bigint | null;
+        entryId: bigint;
+        eventId: bigint;
+        tierLevel: number;
+        tierName: string;
+        isTrigger: boolean;
+        toldBy: bigint | null;
       }[]
     >`
       SELECT entry_id, event_id, tier_level, tier_name, is_trigger, told_by
@@ -43,21 +43,21 @@ export class Recall {
       WHERE entry_id = ANY(${arrayOf(entryIds)}::bigint[])`;
     return new Map(
       rows.map((row) => [
-        row.entry_id,
+        row.entryId,
         {
-          eventId: row.event_id,
-          tierLevel: row.tier_level,
-          tierName: row.tier_name,
-          isTrigger: row.is_trigger,
-          notifiedBy: row.told_by,
+          eventId: row.eventId,
+          tierLevel: row.tierLevel,
+          tierName: row.tierName,
+          isTrigger: row.isTrigger,
+          notifiedBy: row.toldBy,
         },
       ]),
     );
   }
 
   async displayNames(gameIds: readonly number[]): Promise<ReadonlyMap<number, string>> {
-    const rows = await this.#sql<{ game_id: number; display_name: string }[]>`
+    const rows = await this.#sql<{ gameId: number; displayName: string }[]>`
       SELECT game_id, display_name FROM games WHERE game_id = ANY(${arrayOf(gameIds)}::int[])`;
-    return new Map(rows.map((row) => [row.game_id, row.display_name]));
+    return new Map(rows.map((row) => [row.gameId, row.displayName]));
   }
 }

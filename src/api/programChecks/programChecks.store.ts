@@ -34,12 +34,12 @@ export async function recordProgramCheck(
 ): Promise<void> {
   await sql.begin(async (tx) => {
     await tx`SELECT pg_advisory_xact_lock(${CHECK_LOCK})`;
-    const [row] = await tx<{ check_id: bigint }[]>`
+    const [row] = await tx<{ checkId: bigint }[]>`
       INSERT INTO program_checks (host, roles, part, is_start, version, manifest, files, scripts, differing, differences)
       VALUES (${check.host}, ${check.roles}, ${check.part}, ${check.isStart}, ${check.version}, ${check.manifest}, ${check.files},
         ${check.scripts}, ${check.differing}, ${JSON.stringify(check.differences)}::jsonb)
       RETURNING check_id`;
-    const checkId = row!.check_id;
+    const checkId = row!.checkId;
     if (check.isStart) await noteProgram(tx, checkId, check);
     if (check.differing > 0) await noteDifferences(tx, checkId, check, operatorEmail);
   });
@@ -95,12 +95,12 @@ async function noteDifferences(
 }
 
 interface Row {
-  check_id: bigint;
+  checkId: bigint;
   at: Date;
   host: string;
   roles: string;
   part: 'program' | 'packages';
-  is_start: boolean;
+  isStart: boolean;
   version: string;
   manifest: string | null;
   files: number;
@@ -122,8 +122,8 @@ export class ProgramChecks {
       SELECT * FROM program_checks ORDER BY check_id DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
     const [count] = await this.#sql<{ total: bigint }[]>`SELECT count(*) AS total FROM program_checks`;
     return {
-      checks: rows.map(({ check_id, is_start: isStart, ...row }) => ({
-        checkId: safe(check_id),
+      checks: rows.map(({ checkId, isStart, ...row }) => ({
+        checkId: safe(checkId),
         ...row,
         isStart,
       })),

@@ -32,22 +32,22 @@ export class Requests {
 
   /** Returns the entries of the raffle tickets that a partner bought with a requestId, newest first. */
   async tickets(partnerId: number, requestId: string): Promise<bigint[]> {
-    const rows = await this.#sql<{ entry_id: bigint }[]>`
+    const rows = await this.#sql<{ entryId: bigint }[]>`
       SELECT entry_id FROM games JOIN ticket_requests USING (game_id)
       WHERE partner_id = ${partnerId} AND request_id = ${requestId}
       ORDER BY entry_id DESC LIMIT ${FOUND_MAX}`;
-    return rows.map(({ entry_id }) => entry_id);
+    return rows.map(({ entryId }) => entryId);
   }
 
   /** Returns the adjustment that has a requestId; undefined if there is none or it was refused. */
   async adjustment(partnerId: number, requestId: string): Promise<RequestedAdjustment | undefined> {
     const [row] = await this.#sql<
       {
-        player_id: string;
-        amount_micros: bigint;
+        playerId: string;
+        amountMicros: bigint;
         reason: string;
-        created_at: Date;
-        entry_id: bigint | null;
+        createdAt: Date;
+        entryId: bigint | null;
       }[]
     >`
       SELECT player_id, amount_micros, reason, created_at, entry_id FROM adjustments
@@ -55,11 +55,11 @@ export class Requests {
     return row === undefined
       ? undefined
       : {
-          playerId: row.player_id,
-          amountMicros: row.amount_micros,
+          playerId: row.playerId,
+          amountMicros: row.amountMicros,
           reason: row.reason,
-          requestedAt: row.created_at,
-          entryId: row.entry_id,
+          requestedAt: row.createdAt,
+          entryId: row.entryId,
         };
   }
 

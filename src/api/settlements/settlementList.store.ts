@@ -44,14 +44,14 @@ export class SettlementList {
         WHERE n.partner_id = r.partner_id AND n.report_date = r.report_date AND n.revision > r.revision)`);
     const rows = await this.#sql<
       {
-        partner_id: number;
+        partnerId: number;
         slug: string;
-        report_date: string;
+        reportDate: string;
         revision: number;
         status: ReportStatus;
-        total_spins: bigint;
-        ggr_usd: string;
-        dispute_reason: string | null;
+        totalSpins: bigint;
+        ggrUsd: string;
+        disputeReason: string | null;
       }[]
     >`
       SELECT partner_id, slug, report_date::text AS report_date, revision, status,
@@ -66,14 +66,14 @@ export class SettlementList {
         LIMIT ${COUNTED_MAX}) c`;
     return {
       reports: rows.map((row) => ({
-        partnerId: row.partner_id,
+        partnerId: row.partnerId,
         slug: row.slug,
-        reportDate: row.report_date,
+        reportDate: row.reportDate,
         revision: row.revision,
         status: row.status,
-        totalSpins: row.total_spins,
-        ggrUsd: row.ggr_usd,
-        disputeReason: row.dispute_reason,
+        totalSpins: row.totalSpins,
+        ggrUsd: row.ggrUsd,
+        disputeReason: row.disputeReason,
       })),
       total: safe(count!.total),
     };

@@ -19,13 +19,13 @@ export class SpinBlocks {
    */
   async find(gameId: number, outcomeIndex: number): Promise<BlockRow | undefined> {
     const [row] = await this.#sql<
-      { from_index: bigint; to_index: bigint; commitment: string; created_at: Date }[]
+      { fromIndex: bigint; toIndex: bigint; commitment: string; createdAt: Date }[]
     >`
       SELECT from_index, to_index, encode(commitment, 'hex') AS commitment, created_at FROM blocks
       WHERE game_id = ${gameId} AND from_index <= ${outcomeIndex} AND to_index > ${outcomeIndex}
       ORDER BY from_index DESC LIMIT 1`;
     if (row === undefined) return undefined;
-    const { from_index, to_index, commitment, created_at: createdAt } = row;
-    return { fromIndex: safe(from_index), toIndex: safe(to_index), commitment, createdAt };
+    const { fromIndex, toIndex, commitment, createdAt } = row;
+    return { fromIndex: safe(fromIndex), toIndex: safe(toIndex), commitment, createdAt };
   }
 }

@@ -59,9 +59,8 @@ export async function entriesDown(
       if (entry.entryNumber <= fromNumber && ENTRY_KINDS[entry.kind].takesEntryNumber) entries.push(entry);
     }
     const last = rows.at(-1);
-    const isDone =
-      last === undefined || (last.entry_number <= lowest && entries.at(-1)?.id === last.entry_id);
-    next = isDone ? undefined : last.previous_id;
+    const isDone = last === undefined || (last.entryNumber <= lowest && entries.at(-1)?.id === last.entryId);
+    next = isDone ? undefined : last.previousId;
   }
   return entries;
 }
@@ -75,12 +74,12 @@ async function walkStart(sql: Sql, player: PlayerOfHistory, fromNumber: number):
   if (newest.entryNumber < fromNumber + INDEXED_EACH) return newest.id;
   let to = newest.id;
   while (to >= firstId) {
-    const [row] = await sql<{ entry_id: bigint; entry_number: number }[]>`
+    const [row] = await sql<{ entryId: bigint; entryNumber: number }[]>`
       SELECT entry_id, entry_number FROM ledger
       WHERE partner_id = ${partnerId} AND player_id = ${playerId} AND entry_number % ${raw(String(INDEXED_EACH))} = 0
         AND entry_number >= ${fromNumber} AND entry_id > ${to - RANGE} AND entry_id <= ${to}
       ORDER BY entry_number LIMIT 1`;
-    if (row !== undefined && row.entry_number < fromNumber + INDEXED_EACH) return row.entry_id;
+    if (row !== undefined && row.entryNumber < fromNumber + INDEXED_EACH) return row.entryId;
     to -= RANGE;
   }
   return undefined;
@@ -120,13 +119,13 @@ async function openShares(
     WHERE partner_id = ${partnerId} AND player_id = ${playerId} AND entry_id > ${droppedTo} AND entry_id <= ${newest.id}`;
   const count = safe(row!.count);
   const numberOf = async (place: number): Promise<number> => {
-    const [share] = await sql<{ entry_id: bigint }[]>`
+    const [share] = await sql<{ entryId: bigint }[]>`
       SELECT entry_id FROM communal_shares
       WHERE partner_id = ${partnerId} AND player_id = ${playerId} AND entry_id > ${droppedTo} AND entry_id <= ${newest.id}
       ORDER BY entry_id DESC OFFSET ${place} LIMIT 1`;
     // The day of the share may have been dropped since the number of shares was read. The entries of
     // that day are then older than all entries in the ledger.
-    return (await findEntry(sql, share!.entry_id))?.entryNumber ?? 0;
+    return (await findEntry(sql, share!.entryId))?.entryNumber ?? 0;
   };
   return {
     count,
@@ -194,12 +193,12 @@ async function entryAtOrAfter(
   id: bigint,
 ): Promise<bigint> {
   for (let lowId = id; lowId <= newestId; lowId += LOOKED_OVER) {
-    const [row] = await sql<{ entry_id: bigint }[]>`
+    const [row] = await sql<{ entryId: bigint }[]>`
       SELECT entry_id FROM ledger
       WHERE partner_id = ${partnerId} AND player_id = ${playerId} AND entry_number % ${raw(String(INDEXED_EACH))} = 0
         AND entry_id >= ${lowId} AND entry_id < ${lowId + LOOKED_OVER}
       ORDER BY entry_number LIMIT 1`;
-    if (row !== undefined) return row.entry_id;
+    if (row !== undefined) return row.entryId;
   }
   return newestId;
 }
@@ -212,9 +211,9 @@ async function newestDropped(
   sql: Sql,
   { partnerId, playerId }: PlayerOfHistory,
 ): Promise<{ readonly id: bigint; readonly entryNumber: number }> {
-  const [row] = await sql<{ entry_id: bigint; entry_number: number }[]>`
+  const [row] = await sql<{ entryId: bigint; entryNumber: number }[]>`
     SELECT entry_id, entry_number FROM boundary_players WHERE partner_id = ${partnerId} AND player_id = ${playerId}`;
-  return { id: row?.entry_id ?? 0n, entryNumber: row?.entry_number ?? 0 };
+  return { id: row?.entryId ?? 0n, entryNumber: row?.entryNumber ?? 0 };
 }
 
 /** Reads spins and entries by player and by time. */
@@ -284,7 +283,7 @@ export class SpinHistory {
       const last = rows.at(-1);
       if (last === undefined) break;
       entries.push(...rows.map(entryOfRow));
-      next = last.previous_id;
+      next = last.previousId;
     }
     return entries;
   }
@@ -414,12 +413,12 @@ async function indexedNumberFrom(
 ): Promise<number | undefined> {
   // The search covers a few days at a time, because each statement locks only the partitions of its range.
   for (let lowId = fromId; lowId <= newest.id; lowId += LOOKED_OVER) {
-    const [row] = await sql<{ entry_number: number }[]>`
+    const [row] = await sql<{ entryNumber: number }[]>`
       SELECT entry_number FROM ledger
       WHERE partner_id = ${partnerId} AND player_id = ${playerId} AND entry_number % ${raw(String(INDEXED_EACH))} = 0
         AND entry_id >= ${lowId} AND entry_id < ${lowId + LOOKED_OVER} AND kind IN ${SPINS}
       ORDER BY entry_number LIMIT 1`;
-    if (row !== undefined) return row.entry_number;
+    if (row !== undefined) return row.entryNumber;
   }
   return undefined;
 }
@@ -443,8 +442,8 @@ async function daysOfSpins(sql: Sql, range: SpinRange, toId: bigint): Promise<st
 
 /** Returns the id that is the given number of rows after `lowId`, but at most the end of the range. */
 async function idAfter(sql: Sql, lowId: bigint, endId: bigint, rows: number): Promise<bigint> {
-  const [row] = await sql<{ entry_id: bigint }[]>`
+  const [row] = await sql<{ entryId: bigint }[]>`
     SELECT entry_id FROM ledger WHERE entry_id >= ${lowId} AND entry_id < ${endId}
     ORDER BY entry_id OFFSET ${rows} LIMIT 1`;
-  return row?.entry_id ?? endId;
+  return row?.entryId ?? endId;
 }

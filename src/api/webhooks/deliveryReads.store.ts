@@ -36,12 +36,12 @@ export class DeliveryReads {
     const listed = Math.max(0, Math.min(limit, DELIVERIES_LISTED_MAX - offset));
     const rows = await this.#sql<
       (StoredDelivery & {
-        partner_id: number;
-        webhook_id: number;
+        partnerId: number;
+        webhookId: number;
         url: string;
         body: string;
-        last_error: string | null;
-        attempt_log: ListedDelivery['attemptLog'] | null;
+        lastError: string | null;
+        attemptLog: ListedDelivery['attemptLog'] | null;
       })[]
     >`
       SELECT delivery_id, event_id, w.partner_id, webhook_id, url, body, event, d.status, d.attempts, max_attempts, d.created_at,
@@ -59,12 +59,12 @@ export class DeliveryReads {
     return {
       deliveries: rows.map((row) => ({
         ...deliveryOf(row),
-        partnerId: row.partner_id,
-        webhookId: row.webhook_id,
+        partnerId: row.partnerId,
+        webhookId: row.webhookId,
         url: row.url,
         body: row.body,
-        lastError: row.last_error,
-        attemptLog: row.attempt_log ?? [],
+        lastError: row.lastError,
+        attemptLog: row.attemptLog ?? [],
       })),
       total: safe(count!.total),
     };

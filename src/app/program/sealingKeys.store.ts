@@ -26,14 +26,14 @@ export async function noteSealingKeys(
     WHERE process_id = ${processId}::uuid
       AND (seeds_key IS DISTINCT FROM ${seeds}::text OR secrets_key IS DISTINCT FROM ${secrets}::text)`;
   const rows = await sql<
-    { version: string; roles: string; host: string; seeds_key: string; secrets_key: string }[]
+    { version: string; roles: string; host: string; seedsKey: string; secretsKey: string }[]
   >`
     SELECT version, roles, host, seeds_key, secrets_key FROM processes
     WHERE process_id <> ${processId}::uuid AND seen_at > now() - ${GONE_AFTER_S} * interval '1 second'
       AND (seeds_key <> ${seeds} OR secrets_key <> ${secrets}) ORDER BY started_at, process_id`;
   return rows.map((row) => ({
     name: `${row.version} ${row.roles} on ${row.host}`,
-    seeds: row.seeds_key || undefined,
-    secrets: row.secrets_key || undefined,
+    seeds: row.seedsKey || undefined,
+    secrets: row.secretsKey || undefined,
   }));
 }

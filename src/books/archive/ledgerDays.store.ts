@@ -45,13 +45,13 @@ const COUNTED_BYTES = 2 * 1024 * 1024;
 
 /** Returns the ledger partitions up to and including a day, oldest first. */
 async function partitionsThrough(sql: Sql | Transaction, through: string): Promise<Partition[]> {
-  const rows = await sql<{ day: string; bytes: bigint; heap_bytes: bigint }[]>`
+  const rows = await sql<{ day: string; bytes: bigint; heapBytes: bigint }[]>`
     SELECT to_char(to_date(right(relname, 8), 'YYYYMMDD'), 'YYYY-MM-DD') AS day, pg_total_relation_size(oid) AS bytes,
       pg_relation_size(oid) AS heap_bytes
     FROM pg_class JOIN pg_inherits ON inhrelid = oid
     WHERE inhparent = 'ledger'::regclass AND relname ~ '^ledger_[0-9]{8}$' AND right(relname, 8) <= ${through.replaceAll('-', '')}
     ORDER BY 1`;
-  return rows.map((row) => ({ day: row.day, bytes: safe(row.bytes), heapBytes: safe(row.heap_bytes) }));
+  return rows.map((row) => ({ day: row.day, bytes: safe(row.bytes), heapBytes: safe(row.heapBytes) }));
 }
 
 interface PlanNode {
@@ -120,10 +120,10 @@ async function bookedDays(
 interface ArchivedRow {
   day: string;
   entries: bigint;
-  archive_bytes: bigint;
-  manifest_hash: string;
-  archived_at: Date;
-  dropped_at: Date | null;
+  archiveBytes: bigint;
+  manifestHash: string;
+  archivedAt: Date;
+  droppedAt: Date | null;
 }
 
 /** Returns all days up to today, oldest first. */
@@ -150,13 +150,13 @@ async function ledgerDays(sql: Transaction, today: string): Promise<LedgerDay[]>
     const state: DayState = booked.has(day) ? 'BOOKED' : 'OPEN';
     return {
       day,
-      state: record === undefined ? state : record.dropped_at === null ? 'ARCHIVED' : 'DROPPED',
+      state: record === undefined ? state : record.droppedAt === null ? 'ARCHIVED' : 'DROPPED',
       ...(kept.get(day) ?? { entries: safe(record!.entries), isEstimate: false }),
       bytes: partition?.bytes ?? 0,
-      archiveBytes: record === undefined ? null : safe(record.archive_bytes),
-      archivedAt: record?.archived_at ?? null,
-      droppedAt: record?.dropped_at ?? null,
-      manifestHash: record?.manifest_hash ?? null,
+      archiveBytes: record === undefined ? null : safe(record.archiveBytes),
+      archivedAt: record?.archivedAt ?? null,
+      droppedAt: record?.droppedAt ?? null,
+      manifestHash: record?.manifestHash ?? null,
     };
   });
 }
@@ -226,8 +226,8 @@ export function withDay<T>(
     // The lock on the ledger is taken before the snapshot. Otherwise, if a day was dropped in between, only
     // some reads of this transaction would still find its entries.
     await tx`LOCK TABLE ledger IN ACCESS SHARE MODE`;
-    const [installed] = await tx<{ dataset_id: string }[]>`SELECT dataset_id FROM installation`;
-    const records = await tx<{ day: string; manifest: string; manifest_hash: string; is_dropped: boolean }[]>`
+    const [installed] = await tx<{ datasetId: string }[]>`SELECT dataset_id FROM installation`;
+    const records = await tx<{ day: string; manifest: string; manifestHash: string; isDropped: boolean }[]>`
       SELECT day::text AS day, manifest, manifest_hash, dropped_at IS NOT NULL AS is_dropped FROM ledger_days
       WHERE day = ${day}::date OR day = (SELECT max(day) FROM ledger_days WHERE day < ${day}::date) ORDER BY day`;
     const own = records.find((row) => row.day === day);
@@ -238,24 +238,24 @@ export function withDay<T>(
     const earlier = (await partitionsThrough(tx, day)).find(
       (each) => each.day < day && !archived.has(each.day),
     );
-    const partners = await tx<{ partner_id: number; micros: bigint }[]>`
+    const partners = await tx<{ partnerId: number; micros: bigint }[]>`
       SELECT partner_id, large_win_threshold_micros AS micros FROM partners ORDER BY partner_id`;
-    const reports = await tx<{ partner_id: number; revision: number; integrity_hash: string }[]>`
+    const reports = await tx<{ partnerId: number; revision: number; integrityHash: string }[]>`
       SELECT DISTINCT ON (partner_id) partner_id, revision, integrity_hash FROM settlement_reports
       WHERE report_date = ${day}::date ORDER BY partner_id, revision DESC`;
     const isBooked = (await bookedDays(tx, [day], today)).has(day);
     await tx.patiently();
     return run({
-      datasetId: installed!.dataset_id,
+      datasetId: installed!.datasetId,
       firstToArchive: earlier?.day,
-      archived: own && { text: own.manifest, hash: own.manifest_hash, isDropped: own.is_dropped },
-      previous: before === undefined ? null : { day: before.day, manifestHash: before.manifest_hash },
+      archived: own && { text: own.manifest, hash: own.manifestHash, isDropped: own.isDropped },
+      previous: before === undefined ? null : { day: before.day, manifestHash: before.manifestHash },
       isBooked,
-      largeWinMicros: new Map(partners.map((row) => [row.partner_id, safe(row.micros)])),
+      largeWinMicros: new Map(partners.map((row) => [row.partnerId, safe(row.micros)])),
       reports: reports.map((row) => ({
-        partnerId: row.partner_id,
+        partnerId: row.partnerId,
         revision: row.revision,
-        integrityHash: row.integrity_hash,
+        integrityHash: row.integrityHash,
       })),
       totals: () => totalsOf(tx, day),
       read: (file, largeWinMicros, onRow, onPause) => {
@@ -270,8 +270,8 @@ async function totalsOf(tx: Transaction, day: string): Promise<EntryTotal[]> {
   const { from, to } = idsOfDay(day);
   const rows = await tx<
     {
-      partner_id: number;
-      game_id: number;
+      partnerId: number;
+      gameId: number;
       kind: number;
       entries: bigint;
       wagered: bigint;
@@ -282,8 +282,8 @@ async function totalsOf(tx: Transaction, day: string): Promise<EntryTotal[]> {
     FROM ledger WHERE ${raw(`entry_id >= ${from} AND entry_id < ${to}`)}
     GROUP BY partner_id, game_id, kind ORDER BY partner_id, game_id, kind`;
   return rows.map((row) => ({
-    partnerId: row.partner_id,
-    gameId: row.game_id,
+    partnerId: row.partnerId,
+    gameId: row.gameId,
     kind: row.kind,
     entries: safe(row.entries),
     wageredMicros: String(row.wagered),
@@ -293,9 +293,9 @@ async function totalsOf(tx: Transaction, day: string): Promise<EntryTotal[]> {
 
 /** Returns the recorded manifests, oldest first. */
 export async function archivedManifests(sql: Sql): Promise<{ day: string; manifestHash: string }[]> {
-  const rows = await sql<{ day: string; manifest_hash: string }[]>`
+  const rows = await sql<{ day: string; manifestHash: string }[]>`
     SELECT day::text AS day, manifest_hash FROM ledger_days ORDER BY day`;
-  return rows.map((row) => ({ day: row.day, manifestHash: row.manifest_hash }));
+  return rows.map((row) => ({ day: row.day, manifestHash: row.manifestHash }));
 }
 
 export interface ArchivedDay {

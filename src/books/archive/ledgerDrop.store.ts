@@ -46,10 +46,10 @@ export async function whyNotDrop(
   sql: Sql | Transaction,
   { day, keepDays, today }: Pick<LedgerDropOptions, 'day' | 'keepDays' | 'today'>,
 ): Promise<string | undefined> {
-  const [record] = await sql<{ is_dropped: boolean }[]>`
+  const [record] = await sql<{ isDropped: boolean }[]>`
     SELECT dropped_at IS NOT NULL AS is_dropped FROM ledger_days WHERE day = ${day}::date`;
   if (record === undefined) return `${day} is not archived`;
-  if (record.is_dropped) return undefined;
+  if (record.isDropped) return undefined;
   const { longestMs } = await bindingTimes(sql as Sql);
   const days = Math.max(keepDays, Math.ceil(longestMs / DAY_MS), 2);
   const newest = shiftDay(today, -days - 1);
@@ -69,16 +69,16 @@ export async function whyNotDrop(
     SELECT cell FROM cells WHERE bound_from_id < ${idsOfDay(day).to} ORDER BY cell LIMIT 1`;
   if (behind !== undefined)
     return `request ids of ${day} may still bind in cell ${behind.cell}. Run the service until they have expired there`;
-  const [pending] = await sql<{ partner_id: number }[]>`
+  const [pending] = await sql<{ partnerId: number }[]>`
     SELECT partner_id FROM (SELECT DISTINCT ON (partner_id) partner_id, status, is_complete FROM settlement_reports
       WHERE report_date = ${day}::date ORDER BY partner_id, revision DESC) newest
     WHERE status = 'PENDING' OR NOT is_complete LIMIT 1`;
   if (pending !== undefined)
-    return `the newest report of partner ${pending.partner_id} for ${day} is not complete. Run the service until the complete report is made`;
-  const [refunding] = await sql<{ game_id: number }[]>`
+    return `the newest report of partner ${pending.partnerId} for ${day} is not complete. Run the service until the complete report is made`;
+  const [refunding] = await sql<{ gameId: number }[]>`
     SELECT game_id FROM raffles WHERE voided_at IS NOT NULL AND refunds_done_at IS NULL ORDER BY voided_at, game_id LIMIT 1`;
   if (refunding !== undefined)
-    return `raffle ${refunding.game_id} is voided, but its refunds are not complete. Run the service until they are`;
+    return `raffle ${refunding.gameId} is voided, but its refunds are not complete. Run the service until they are`;
   return undefined;
 }
 
@@ -114,11 +114,11 @@ async function detach(tx: Transaction, options: LedgerDropOptions): Promise<stri
   const { day, manifestHash, actor, onFailpoint } = options;
   await tx.patiently();
   await tx`SELECT pg_advisory_xact_lock(${DROP_LOCK})`;
-  const [record] = await tx<{ manifest_hash: string; entries: bigint; is_dropped: boolean }[]>`
+  const [record] = await tx<{ manifestHash: string; entries: bigint; isDropped: boolean }[]>`
     SELECT manifest_hash, entries, dropped_at IS NOT NULL AS is_dropped FROM ledger_days WHERE day = ${day}::date`;
   if (record === undefined) return `${day} is not archived`;
-  if (record.manifest_hash !== manifestHash) return `${day} was archived with another manifest`;
-  if (record.is_dropped) return undefined;
+  if (record.manifestHash !== manifestHash) return `${day} was archived with another manifest`;
+  if (record.isDropped) return undefined;
   const refused = await whyNotDrop(tx, options);
   if (refused !== undefined) return refused;
   const partition = raw(partitionOf(day));

@@ -216,7 +216,7 @@ export function openAuditReads(sql: Sql): AuditReads {
     },
     async cell(cell) {
       const [row] = await sql<
-        { token: string; cursor_id: bigint; halted: string | null; recovering_since: Date | null }[]
+        { token: string; cursorId: bigint; halted: string | null; recoveringSince: Date | null }[]
       >`
         SELECT (SELECT dataset_id FROM installation) || ':' || epoch AS token, cursor_id, halted,
           (SELECT started_at FROM recoveries r
@@ -225,29 +225,29 @@ export function openAuditReads(sql: Sql): AuditReads {
       return {
         cell,
         token: row!.token,
-        cursorId: row!.cursor_id,
+        cursorId: row!.cursorId,
         halted: row!.halted,
-        recoveringSince: row!.recovering_since,
+        recoveringSince: row!.recoveringSince,
       };
     },
     async cursor(cell) {
-      const [row] = await sql<{ cursor_id: bigint }[]>`SELECT cursor_id FROM cells WHERE cell = ${cell}`;
-      return row!.cursor_id;
+      const [row] = await sql<{ cursorId: bigint }[]>`SELECT cursor_id FROM cells WHERE cell = ${cell}`;
+      return row!.cursorId;
     },
     async cellProgress(cell) {
-      const rows = await sql<{ cursor_id: bigint; game_id: number | null; next_index: bigint | null }[]>`
+      const rows = await sql<{ cursorId: bigint; gameId: number | null; nextIndex: bigint | null }[]>`
         SELECT cursor_id, p.game_id, p.next_index FROM cells c
         LEFT JOIN (game_progress p JOIN games USING (game_id) JOIN partners s USING (partner_id)) ON s.cell = c.cell
         WHERE c.cell = ${cell}`;
       const next = new Map<number, number>();
-      for (const row of rows) if (row.game_id !== null) next.set(row.game_id, safe(row.next_index!));
-      return { cursorId: rows[0]!.cursor_id, next };
+      for (const row of rows) if (row.gameId !== null) next.set(row.gameId, safe(row.nextIndex!));
+      return { cursorId: rows[0]!.cursorId, next };
     },
     unpublished: (blocks) => unpublishedOf(sql, blocks),
     async blocksFrom(gameId, index) {
-      const rows = await sql<{ from_index: bigint; to_index: bigint }[]>`
+      const rows = await sql<{ fromIndex: bigint; toIndex: bigint }[]>`
         SELECT from_index, to_index FROM blocks WHERE game_id = ${gameId} AND to_index > ${index} ORDER BY from_index`;
-      return rows.map((row) => ({ gameId, fromIndex: safe(row.from_index), toIndex: safe(row.to_index) }));
+      return rows.map((row) => ({ gameId, fromIndex: safe(row.fromIndex), toIndex: safe(row.toIndex) }));
     },
     async outcomes(places) {
       const placed = places.map(({ gameId, fromIndex }, place) => ({ gameId, fromIndex, place }));
@@ -323,81 +323,81 @@ async function inSnapshot<T>(sql: Sql, run: (snapshot: Snapshot) => Promise<T>):
 
 const DAY = raw(`to_char(day, 'YYYY-MM-DD')`);
 
-type GameFacts = { game_id: number; partner_id: number; cell: number; par_sheet_id: number | null };
+type GameFacts = { gameId: number; partnerId: number; cell: number; parSheetId: number | null };
 
 async function facts(tx: Transaction): Promise<Omit<Facts, 'communal'>> {
-  const [installed] = await tx<{ spin_id_key: Buffer; cells: number }[]>`
+  const [installed] = await tx<{ spinIdKey: Buffer; cells: number }[]>`
     SELECT spin_id_key, cells FROM installation`;
-  const partners = await tx<{ partner_id: number; cell: number; is_sandbox: boolean }[]>`
+  const partners = await tx<{ partnerId: number; cell: number; isSandbox: boolean }[]>`
     SELECT partner_id, cell, environment = 'sandbox' AS is_sandbox FROM partners`;
   const games = await tx<GameFacts[]>`
     SELECT game_id, partner_id, cell, par_sheet_id FROM games JOIN partners USING (partner_id)`;
   // The database returns the decimal texts as they are stored. A number parsed by JSON.parse would not be the
   // certified text.
-  const sheets = await tx<{ par_sheet_id: number; denomination: string; multipliers: string[] }[]>`
+  const sheets = await tx<{ parSheetId: number; denomination: string; multipliers: string[] }[]>`
     SELECT par_sheet_id, sheet->>'denominationUsd' AS denomination,
       ARRAY(SELECT c.value->>'payMultiplier'
             FROM json_array_elements(sheet->'combinations') WITH ORDINALITY AS c(value, place) ORDER BY place) AS multipliers
     FROM par_sheets WHERE par_sheet_id IN (SELECT par_sheet_id FROM games)`;
-  const cells = await tx<{ cell: number; cursor_id: bigint }[]>`SELECT cell, cursor_id FROM cells`;
-  const progress = await tx<{ game_id: number; next_index: bigint }[]>`
+  const cells = await tx<{ cell: number; cursorId: bigint }[]>`SELECT cell, cursor_id FROM cells`;
+  const progress = await tx<{ gameId: number; nextIndex: bigint }[]>`
     SELECT game_id, next_index FROM game_progress`;
   const voids = await tx<
-    { game_id: number; from_index: bigint; to_index: bigint; sealed_to: bigint; entry_id: bigint | null }[]
+    { gameId: number; fromIndex: bigint; toIndex: bigint; sealedTo: bigint; entryId: bigint | null }[]
   >`SELECT game_id, from_index, to_index, coalesce(sealed_to, to_index) AS sealed_to, entry_id FROM voids ORDER BY game_id, from_index`;
   const openingDays = await tx<
-    { partner_id: number; day: string; players: bigint; opened_micros: bigint }[]
+    { partnerId: number; day: string; players: bigint; openedMicros: bigint }[]
   >`SELECT partner_id, ${DAY} AS day, players, opened_micros FROM opening_days`;
   const adjustmentDays = await tx<
-    { partner_id: number; day: string; adjustments: bigint; amount_micros: bigint }[]
+    { partnerId: number; day: string; adjustments: bigint; amountMicros: bigint }[]
   >`SELECT partner_id, ${DAY} AS day, adjustments, amount_micros FROM adjustment_days`;
   const intents = await tx<
-    { partner_id: number; request_id: string; player_id: string; amount_micros: bigint }[]
+    { partnerId: number; requestId: string; playerId: string; amountMicros: bigint }[]
   >`SELECT partner_id, request_id, player_id, amount_micros FROM adjustments`;
   return {
-    spinIdKey: installed!.spin_id_key,
+    spinIdKey: installed!.spinIdKey,
     cells: installed!.cells,
     binding: await bindingTimes(tx),
     boundary: await boundaryFacts(tx),
     formerCells: await formerCells(tx),
-    partnerCells: new Map(partners.map((row) => [row.partner_id, row.cell])),
-    sandboxPartners: new Set(partners.filter((row) => row.is_sandbox).map((row) => row.partner_id)),
+    partnerCells: new Map(partners.map((row) => [row.partnerId, row.cell])),
+    sandboxPartners: new Set(partners.filter((row) => row.isSandbox).map((row) => row.partnerId)),
     games: games.map((row) => ({
-      gameId: row.game_id,
-      partnerId: row.partner_id,
+      gameId: row.gameId,
+      partnerId: row.partnerId,
       cell: row.cell,
-      parSheetId: row.par_sheet_id,
+      parSheetId: row.parSheetId,
     })),
-    sheets: new Map(sheets.map((row) => [row.par_sheet_id, row])),
+    sheets: new Map(sheets.map((row) => [row.parSheetId, row])),
     raffles: await auditedRaffles(tx),
     tables: await auditedTables(tx),
-    cursors: new Map(cells.map((row) => [row.cell, row.cursor_id])),
-    progress: new Map(progress.map((row) => [row.game_id, safe(row.next_index)])),
+    cursors: new Map(cells.map((row) => [row.cell, row.cursorId])),
+    progress: new Map(progress.map((row) => [row.gameId, safe(row.nextIndex)])),
     voids: voids.map((row) => ({
-      gameId: row.game_id,
-      fromIndex: safe(row.from_index),
-      toIndex: safe(row.to_index),
-      sealedTo: safe(row.sealed_to),
+      gameId: row.gameId,
+      fromIndex: safe(row.fromIndex),
+      toIndex: safe(row.toIndex),
+      sealedTo: safe(row.sealedTo),
     })),
-    rotations: voids.flatMap(({ entry_id: id }) => (id === null ? [] : [id])),
+    rotations: voids.flatMap(({ entryId: id }) => (id === null ? [] : [id])),
     gameDays: await gameDays(tx, 'game_days'),
     sandboxDays: await gameDays(tx, 'sandbox_days'),
     openingDays: openingDays.map((row) => ({
-      partnerId: row.partner_id,
+      partnerId: row.partnerId,
       day: row.day,
       players: row.players,
-      openedMicros: row.opened_micros,
+      openedMicros: row.openedMicros,
     })),
     adjustmentDays: adjustmentDays.map((row) => ({
-      partnerId: row.partner_id,
+      partnerId: row.partnerId,
       day: row.day,
       adjustments: row.adjustments,
-      amountMicros: row.amount_micros,
+      amountMicros: row.amountMicros,
     })),
     intents: new Map(
       intents.map((row) => [
-        intentKey(row.partner_id, row.request_id),
-        { playerId: row.player_id, amountMicros: Number(row.amount_micros) },
+        intentKey(row.partnerId, row.requestId),
+        { playerId: row.playerId, amountMicros: Number(row.amountMicros) },
       ]),
     ),
   };

@@ -45,16 +45,16 @@ export async function boundaryFacts(tx: Transaction): Promise<BoundaryFacts> {
   const days = await tx<{ day: string; manifest: string }[]>`
     SELECT day::text AS day, manifest FROM ledger_days WHERE dropped_at IS NOT NULL ORDER BY day`;
   const games = await tx<
-    { game_id: number; next_index: bigint }[]
+    { gameId: number; nextIndex: bigint }[]
   >`SELECT game_id, next_index FROM boundary_games`;
-  const cells = await tx<{ cell: number; entry_id: bigint }[]>`SELECT cell, entry_id FROM boundary_cells`;
+  const cells = await tx<{ cell: number; entryId: bigint }[]>`SELECT cell, entry_id FROM boundary_cells`;
   const last = days.at(-1);
   const fromId = last === undefined ? 0n : idsOfDay(last.day).to;
   return {
     fromId,
     pots: await boundaryPots(tx, fromId),
-    games: new Map(games.map((row) => [row.game_id, safe(row.next_index)])),
-    cells: new Map(cells.map((row) => [row.cell, row.entry_id])),
+    games: new Map(games.map((row) => [row.gameId, safe(row.nextIndex)])),
+    cells: new Map(cells.map((row) => [row.cell, row.entryId])),
     days: days.map(({ day, manifest }) => ({ day, totals: (JSON.parse(manifest) as Manifest).totals })),
   };
 }

@@ -114,46 +114,46 @@ export const openCommunalReads = (sql: Sql): CommunalReads => ({
   },
   notices: (spinIds) => noticesOfSpins(sql, spinIds),
   async pot(gameId) {
-    const [row] = await sql<{ version: number; progress: bigint; budget_micros: bigint }[]>`
+    const [row] = await sql<{ version: number; progress: bigint; budgetMicros: bigint }[]>`
       SELECT version, progress, budget_micros FROM communal_pots WHERE game_id = ${gameId}`;
-    return row === undefined ? '' : [row.version, row.progress, row.budget_micros].join(', ');
+    return row === undefined ? '' : [row.version, row.progress, row.budgetMicros].join(', ');
   },
 });
 
 interface ShareRow {
-  entry_id: bigint;
-  event_id: bigint;
-  game_id: number;
+  entryId: bigint;
+  eventId: bigint;
+  gameId: number;
   cell: number;
-  partner_id: number;
-  player_id: string;
-  amount_micros: bigint;
-  told_by: bigint | null;
+  partnerId: number;
+  playerId: string;
+  amountMicros: bigint;
+  toldBy: bigint | null;
 }
 
 const shareOfRow = (row: ShareRow): AuditedShare => ({
-  entryId: row.entry_id,
-  eventId: row.event_id,
-  gameId: row.game_id,
+  entryId: row.entryId,
+  eventId: row.eventId,
+  gameId: row.gameId,
   cell: row.cell,
-  partnerId: row.partner_id,
-  playerId: row.player_id,
-  amountMicros: row.amount_micros,
-  notifiedBy: row.told_by,
+  partnerId: row.partnerId,
+  playerId: row.playerId,
+  amountMicros: row.amountMicros,
+  notifiedBy: row.toldBy,
 });
 
 async function rulesOf(tx: Transaction): Promise<CommunalFacts['rules']> {
   const rows = await tx<
     {
-      game_id: number;
+      gameId: number;
       version: number;
       rules: CommunalRules;
-      resets_progress: boolean;
-      in_force_from: bigint | null;
+      resetsProgress: boolean;
+      inForceFrom: bigint | null;
     }[]
   >`SELECT game_id, version, rules, resets_progress, in_force_from FROM communal_rules ORDER BY game_id, version`;
   return rows.map((row) => ({
-    gameId: row.game_id,
+    gameId: row.gameId,
     version: row.version,
     isEnabled: row.rules.enabled,
     triggerInterval: BigInt(row.rules.triggerInterval),
@@ -167,64 +167,64 @@ async function rulesOf(tx: Transaction): Promise<CommunalFacts['rules']> {
       triggerAtSpins: BigInt(tier.triggerAtSpins),
       amountMicros: BigInt(tier.amountMicros),
     })),
-    resetsProgress: row.resets_progress,
-    inForceFrom: row.in_force_from,
+    resetsProgress: row.resetsProgress,
+    inForceFrom: row.inForceFrom,
   }));
 }
 
 async function potsOf(tx: Transaction): Promise<CommunalFacts['pots']> {
   const rows = await tx<
     {
-      game_id: number;
+      gameId: number;
       cell: number;
       version: number;
       progress: bigint;
-      budget_micros: bigint;
-      noted_to: bigint;
+      budgetMicros: bigint;
+      notedTo: bigint;
     }[]
   >`SELECT game_id, cell, version, progress, budget_micros, noted_to
     FROM communal_pots JOIN games USING (game_id) JOIN partners USING (partner_id)`;
   return rows.map((row) => ({
-    gameId: row.game_id,
+    gameId: row.gameId,
     cell: row.cell,
     version: row.version,
     progress: row.progress,
-    budgetMicros: row.budget_micros,
-    notedTo: row.noted_to,
+    budgetMicros: row.budgetMicros,
+    notedTo: row.notedTo,
   }));
 }
 
 async function tellersOf(tx: Transaction): Promise<CommunalFacts['tellers']> {
-  const rows = await tx<{ cell: number; told_by: bigint }[]>`
+  const rows = await tx<{ cell: number; toldBy: bigint }[]>`
     SELECT ${raw(entryCellSql('told_by'))}::int AS cell, max(told_by) AS told_by FROM communal_shares
     WHERE told_by IS NOT NULL GROUP BY 1`;
-  return new Map(rows.map((row) => [row.cell, row.told_by]));
+  return new Map(rows.map((row) => [row.cell, row.toldBy]));
 }
 
 async function fundingsOf(tx: Transaction): Promise<CommunalFacts['fundings']> {
   const rows = await tx<
-    { game_id: number; cell: number; note_id: bigint; amount_micros: bigint; budget_micros: bigint }[]
+    { gameId: number; cell: number; noteId: bigint; amountMicros: bigint; budgetMicros: bigint }[]
   >`SELECT game_id, cell, note_id, amount_micros, budget_micros
     FROM communal_fundings JOIN games USING (game_id) JOIN partners USING (partner_id)
     WHERE note_id IS NOT NULL`;
   return rows.map((row) => ({
-    gameId: row.game_id,
+    gameId: row.gameId,
     cell: row.cell,
-    noteId: row.note_id,
-    amountMicros: row.amount_micros,
-    budgetMicros: row.budget_micros,
+    noteId: row.noteId,
+    amountMicros: row.amountMicros,
+    budgetMicros: row.budgetMicros,
   }));
 }
 
 async function daysOf(tx: Transaction): Promise<CommunalFacts['days']> {
   const rows = await tx<
-    { game_id: number; day: string; partner_id: number; shares: bigint; paid_micros: bigint }[]
+    { gameId: number; day: string; partnerId: number; shares: bigint; paidMicros: bigint }[]
   >`SELECT game_id, to_char(day, 'YYYY-MM-DD') AS day, partner_id, shares, paid_micros FROM communal_days`;
   return rows.map((row) => ({
-    gameId: row.game_id,
+    gameId: row.gameId,
     day: row.day,
-    partnerId: row.partner_id,
+    partnerId: row.partnerId,
     shares: row.shares,
-    paidMicros: row.paid_micros,
+    paidMicros: row.paidMicros,
   }));
 }

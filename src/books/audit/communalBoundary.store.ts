@@ -95,36 +95,36 @@ export interface BoundaryPot {
 export async function boundaryPots(tx: Transaction, fromId: bigint): Promise<BoundaryPot[]> {
   const pots = await tx<
     {
-      game_id: number;
+      gameId: number;
       version: number;
       progress: bigint;
-      budget_micros: bigint;
-      recency_from: bigint | null;
+      budgetMicros: bigint;
+      recencyFrom: bigint | null;
     }[]
   >`SELECT game_id, version, progress, budget_micros, recency_from FROM boundary_pots`;
-  const recent = await tx<{ game_id: number; player_id: string; spin_id: bigint }[]>`
+  const recent = await tx<{ gameId: number; playerId: string; spinId: bigint }[]>`
     SELECT game_id, player_id, spin_id FROM boundary_recency ORDER BY spin_id`;
   const due = await tx<
-    { game_id: number; event_id: bigint; player_id: string; amount_micros: bigint; is_trigger: boolean }[]
+    { gameId: number; eventId: bigint; playerId: string; amountMicros: bigint; isTrigger: boolean }[]
   >`
     SELECT game_id, event_id, player_id, amount_micros, is_trigger FROM communal_shares
     WHERE entry_id >= ${fromId} AND event_id < ${fromId} ORDER BY entry_id`;
   return pots.map((pot) => ({
-    gameId: pot.game_id,
+    gameId: pot.gameId,
     version: pot.version,
     progress: pot.progress,
-    budgetMicros: pot.budget_micros,
-    remembersPlayers: pot.recency_from !== null,
+    budgetMicros: pot.budgetMicros,
+    remembersPlayers: pot.recencyFrom !== null,
     recent: recent
-      .filter((each) => each.game_id === pot.game_id)
-      .map((each) => ({ playerId: each.player_id, spinId: each.spin_id })),
+      .filter((each) => each.gameId === pot.gameId)
+      .map((each) => ({ playerId: each.playerId, spinId: each.spinId })),
     due: due
-      .filter((each) => each.game_id === pot.game_id)
+      .filter((each) => each.gameId === pot.gameId)
       .map((each) => ({
-        eventId: each.event_id,
-        playerId: each.player_id,
-        micros: each.amount_micros,
-        isTrigger: each.is_trigger,
+        eventId: each.eventId,
+        playerId: each.playerId,
+        micros: each.amountMicros,
+        isTrigger: each.isTrigger,
       })),
   }));
 }

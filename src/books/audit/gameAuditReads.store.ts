@@ -41,45 +41,45 @@ const prizes = (member: string): unknown =>
 export async function auditedRaffles(tx: Transaction): Promise<Map<number, AuditedRaffle>> {
   const rows = await tx<
     {
-      game_id: number;
+      gameId: number;
       text: string;
-      pool_size: number;
-      ticket_price: string;
+      poolSize: number;
+      ticketPrice: string;
       amounts: string[];
       counts: string[];
-      is_closed: boolean;
-      is_voided: boolean;
-      is_done: boolean;
-      refunded_to: bigint;
+      isClosed: boolean;
+      isVoided: boolean;
+      isDone: boolean;
+      refundedTo: bigint;
     }[]
   >`
     SELECT game_id, prize_table::text AS text, pool_size, prize_table->>'ticketPriceUsd' AS ticket_price,
       ${prizes('valueUsd')} AS amounts, ${prizes('count')} AS counts, closed_at IS NOT NULL AS is_closed,
       voided_at IS NOT NULL AS is_voided, refunds_done_at IS NOT NULL AS is_done, refunded_to FROM raffles`;
   const failed = await tx<
-    { game_id: number; entry_id: bigint }[]
+    { gameId: number; entryId: bigint }[]
   >`SELECT game_id, entry_id FROM refund_failures`;
   const failures = new Map<number, Set<bigint>>();
   for (const row of failed) {
-    const ofGame = failures.get(row.game_id);
-    if (ofGame === undefined) failures.set(row.game_id, new Set([row.entry_id]));
-    else ofGame.add(row.entry_id);
+    const ofGame = failures.get(row.gameId);
+    if (ofGame === undefined) failures.set(row.gameId, new Set([row.entryId]));
+    else ofGame.add(row.entryId);
   }
   return new Map(
     rows.map((row) => [
-      row.game_id,
+      row.gameId,
       {
         text: row.text,
-        poolSize: row.pool_size,
-        ticketPrice: row.ticket_price,
+        poolSize: row.poolSize,
+        ticketPrice: row.ticketPrice,
         values: row.amounts,
         counts: row.counts.map(Number),
-        isClosed: row.is_closed,
-        refunds: row.is_voided
+        isClosed: row.isClosed,
+        refunds: row.isVoided
           ? {
-              isDone: row.is_done,
-              refundedTo: row.refunded_to,
-              failures: failures.get(row.game_id) ?? new Set<bigint>(),
+              isDone: row.isDone,
+              refundedTo: row.refundedTo,
+              failures: failures.get(row.gameId) ?? new Set<bigint>(),
             }
           : undefined,
       },
@@ -153,9 +153,9 @@ export const strayRoundEntriesSelect = (fromId: bigint): string => `
   WHERE l.entry_id IS NULL OR r.entry_id IS NULL`;
 
 export async function auditedTables(tx: Transaction): Promise<Map<number, AuditedTable>> {
-  const rows = await tx<{ game_id: number; rules: BlackjackRules; wager_micros: bigint }[]>`
+  const rows = await tx<{ gameId: number; rules: BlackjackRules; wagerMicros: bigint }[]>`
     SELECT game_id, rules, wager_micros FROM ${raw('blackjack_tables')}`;
-  return new Map(rows.map((row) => [row.game_id, { rules: row.rules, wagerMicros: safe(row.wager_micros) }]));
+  return new Map(rows.map((row) => [row.gameId, { rules: row.rules, wagerMicros: safe(row.wagerMicros) }]));
 }
 
 /** Reads of rounds in their current state. The snapshot is not used. */
@@ -182,20 +182,20 @@ export async function gameDays(
 ): Promise<AuditedGameDay[]> {
   const rows = await tx<
     {
-      game_id: number;
+      gameId: number;
       day: string;
-      partner_id: number;
+      partnerId: number;
       spins: bigint;
-      wagered_micros: bigint;
-      paid_micros: bigint;
+      wageredMicros: bigint;
+      paidMicros: bigint;
     }[]
   >`SELECT game_id, ${DAY} AS day, partner_id, spins, wagered_micros, paid_micros FROM ${raw(table)}`;
   return rows.map((row) => ({
-    gameId: row.game_id,
+    gameId: row.gameId,
     day: row.day,
-    partnerId: row.partner_id,
+    partnerId: row.partnerId,
     spins: row.spins,
-    wageredMicros: row.wagered_micros,
-    paidMicros: row.paid_micros,
+    wageredMicros: row.wageredMicros,
+    paidMicros: row.paidMicros,
   }));
 }

@@ -75,12 +75,12 @@ interface SumColumns {
   paid: bigint;
   bonus: bigint;
   voided: bigint;
-  open_rounds: bigint;
-  open_wagered: bigint;
+  openRounds: bigint;
+  openWagered: bigint;
   refunded: bigint;
 }
 
-const SUMS = 'spins,wagered,paid,bonus,voided,open_rounds,open_wagered,refunded'.split(',');
+const SUMS = 'spins,wagered,paid,bonus,voided,openRounds,openWagered,refunded'.split(',');
 
 const sumsOf = (row: SumColumns): Sums => ({
   spins: row.spins,
@@ -88,8 +88,8 @@ const sumsOf = (row: SumColumns): Sums => ({
   paidMicros: row.paid,
   communityBonusMicros: row.bonus,
   voidedOutcomes: row.voided,
-  openRounds: row.open_rounds,
-  openWageredMicros: row.open_wagered,
+  openRounds: row.openRounds,
+  openWageredMicros: row.openWagered,
   refundedMicros: row.refunded,
 });
 
@@ -165,16 +165,16 @@ export class Reports {
     );
     type Columns = SumColumns & {
       all: Record<string, string>;
-      game_id: number | null;
-      partner_id: number;
-      config_name: string;
-      display_name: string;
-      game_type: GameType;
-      game_status: string;
-      sealed_at: Date | null;
-      closed_at: Date | null;
-      sheet_rtp: number | null;
-      prize_table: PrizeTableUsd | null;
+      gameId: number | null;
+      partnerId: number;
+      configName: string;
+      displayName: string;
+      gameType: GameType;
+      gameStatus: string;
+      sealedAt: Date | null;
+      closedAt: Date | null;
+      sheetRtp: number | null;
+      prizeTable: PrizeTableUsd | null;
     };
     const rows = await this.#sql<Columns[]>`
       WITH d AS (SELECT game_id, sum(spins) AS spins, sum(wagered_micros) AS wagered, sum(paid_micros) AS paid FROM game_days
@@ -190,11 +190,11 @@ export class Reports {
                   AND request_id < ${REFUND_PREFIX} || game_id || ';' AND entry_id >= ${since} AND entry_id < ${before}) a
               WHERE voided_at IS NOT NULL ${own}),
         f AS (SELECT g.game_id, coalesce(spins, 0) AS spins, coalesce(wagered, 0) AS wagered, coalesce(paid, 0) AS paid,
-                coalesce(bonus, 0) AS bonus, coalesce(voided, 0) AS voided, coalesce(open_rounds, 0) AS open_rounds,
-                coalesce(open_wagered, 0) AS open_wagered, coalesce(refunded, 0) AS refunded
+                coalesce(bonus, 0) AS bonus, coalesce(voided, 0) AS voided, coalesce(open_rounds, 0) AS "openRounds",
+                coalesce(open_wagered, 0) AS "openWagered", coalesce(refunded, 0) AS refunded
               FROM (SELECT game_id FROM games WHERE true ${own}) g LEFT JOIN d USING (game_id) LEFT JOIN b USING (game_id)
                 LEFT JOIN v USING (game_id) LEFT JOIN o USING (game_id) LEFT JOIN r USING (game_id)),
-        t AS (SELECT json_build_object(${raw(SUMS.map((name) => `'${name}', coalesce(sum(${name}), 0)::text`).join(', '))}) AS all FROM f)
+        t AS (SELECT json_build_object(${raw(SUMS.map((name) => `'${name}', coalesce(sum("${name}"), 0)::text`).join(', '))}) AS all FROM f)
       SELECT t.all, p.* FROM t LEFT JOIN LATERAL (
         SELECT f.*, g.partner_id, g.config_name, g.display_name, g.game_type, g.status AS game_status, r.sealed_at,
           coalesce(r.closed_at, r.voided_at) AS closed_at, s.certified_rtp AS sheet_rtp, r.prize_table
@@ -202,26 +202,26 @@ export class Reports {
         WHERE game_id > ${after} ORDER BY game_id LIMIT ${limit}) p ON true
       ORDER BY p.game_id`;
     const all = Object.fromEntries(Object.entries(rows[0]!.all).map(([name, text]) => [name, BigInt(text)]));
-    const listed = rows.filter((row) => row.game_id !== null);
+    const listed = rows.filter((row) => row.gameId !== null);
     return {
       totals: sumsOf(all as unknown as SumColumns),
       rows: listed.map((row) => {
-        const kind = kindOfGame(row.game_type);
+        const kind = kindOfGame(row.gameType);
         return {
           ...sumsOf(row),
-          partnerId: row.partner_id,
-          gameId: row.game_id!,
-          gameType: row.game_type,
-          configName: row.config_name,
-          displayName: row.display_name,
+          partnerId: row.partnerId,
+          gameId: row.gameId!,
+          gameType: row.gameType,
+          configName: row.configName,
+          displayName: row.displayName,
           status: kind.lifeCycle.statusOf({
-            isSuspended: row.game_status === 'SUSPENDED',
-            sealedAt: row.sealed_at,
-            closedAt: row.closed_at,
+            isSuspended: row.gameStatus === 'SUSPENDED',
+            sealedAt: row.sealedAt,
+            closedAt: row.closedAt,
           }),
           certifiedRtp: kind.mathematics.certifiedRtp({
-            sheetRtp: row.sheet_rtp,
-            prizeTable: row.prize_table,
+            sheetRtp: row.sheetRtp,
+            prizeTable: row.prizeTable,
           }),
         };
       }),
@@ -238,14 +238,14 @@ export class Reports {
     const isNow = day === undefined;
     const rows = await this.#sql<
       {
-        partner_id: number;
+        partnerId: number;
         slug: string;
         players: bigint;
         balances: bigint;
         positive: bigint | null;
         negative: bigint | null;
-        open_rounds: bigint;
-        open_wagered: bigint;
+        openRounds: bigint;
+        openWagered: bigint;
         budget: bigint;
       }[]
     >`
@@ -264,20 +264,20 @@ export class Reports {
         n AS (${raw(isNow ? NEWEST_BALANCES : 'SELECT NULL::int AS partner_id, NULL::bigint AS positive, NULL::bigint AS negative WHERE false')})
       SELECT p.partner_id, p.slug, coalesce(players, 0) AS players, coalesce(balances, 0) AS balances,
         ${raw(isNow ? 'coalesce(positive, 0)' : 'positive')} AS positive, ${raw(isNow ? 'coalesce(negative, 0)' : 'negative')} AS negative,
-        coalesce(open_rounds, 0) AS open_rounds, coalesce(open_wagered, 0) AS open_wagered, coalesce(budget, 0) AS budget
+        coalesce(open_rounds, 0) AS "openRounds", coalesce(open_wagered, 0) AS "openWagered", coalesce(budget, 0) AS budget
       FROM partners p LEFT JOIN m USING (partner_id) LEFT JOIN o USING (partner_id) LEFT JOIN c USING (partner_id)
         LEFT JOIN n USING (partner_id)
       WHERE ${isNow} OR p.created_at < ${new Date(isNow ? 0 : startOf(day) + DAY_MS)} OR players > 0
       ORDER BY p.partner_id`;
     return rows.map((row) => ({
-      partnerId: row.partner_id,
+      partnerId: row.partnerId,
       slug: row.slug,
       players: row.players,
       balancesMicros: row.balances,
       positiveMicros: row.positive,
       negativeMicros: row.negative,
-      openRounds: row.open_rounds,
-      openWageredMicros: row.open_wagered,
+      openRounds: row.openRounds,
+      openWageredMicros: row.openWagered,
       communalBudgetMicros: row.budget,
     }));
   }

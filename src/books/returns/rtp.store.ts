@@ -59,17 +59,17 @@ interface DueWindow extends Judged {
 
 interface RecordRow {
   day: string;
-  from_day: string;
+  fromDay: string;
   span: RtpWindow;
   spins: bigint;
-  wagered_micros: bigint;
-  paid_micros: bigint;
+  wageredMicros: bigint;
+  paidMicros: bigint;
   mean: number | null;
   sigma: number | null;
   z: number | null;
   nats: number | null;
   state: RtpState;
-  judged_at: Date;
+  judgedAt: Date;
 }
 
 const RECORD_COLUMNS = raw(
@@ -78,28 +78,28 @@ const RECORD_COLUMNS = raw(
 
 const recordOf = (row: RecordRow): RtpRecord => ({
   day: row.day,
-  fromDay: row.from_day,
+  fromDay: row.fromDay,
   window: row.span,
   spins: row.spins,
-  wageredMicros: row.wagered_micros,
-  paidMicros: row.paid_micros,
+  wageredMicros: row.wageredMicros,
+  paidMicros: row.paidMicros,
   mean: row.mean,
   sigma: row.sigma,
   z: row.z,
   nats: row.nats,
   state: row.state,
-  judgedAt: row.judged_at,
+  judgedAt: row.judgedAt,
 });
 
 interface ReviewRow {
-  review_id: number;
-  game_id: number;
+  reviewId: number;
+  gameId: number;
   span: RtpWindow;
-  opened_at: Date;
-  opened_day: string;
+  openedAt: Date;
+  openedDay: string;
   finding: RtpFinding | null;
-  closed_at: Date | null;
-  closed_by: string | null;
+  closedAt: Date | null;
+  closedBy: string | null;
 }
 
 const REVIEW_COLUMNS = raw(
@@ -125,10 +125,10 @@ const DUE = raw(`
 async function dueWindows(tx: Transaction): Promise<DueWindow[]> {
   const rows = await tx<
     {
-      game_id: number;
-      par_sheet_id: number | null;
+      gameId: number;
+      parSheetId: number | null;
       day: string;
-      from_day: string;
+      fromDay: string;
       span: RtpWindow;
       spins: bigint;
       wagered: bigint;
@@ -143,10 +143,10 @@ async function dueWindows(tx: Transaction): Promise<DueWindow[]> {
                coalesce(sum(paid_micros), 0) AS paid
         FROM game_days d WHERE d.game_id = due.game_id AND d.day BETWEEN w.from_day AND due.day) t`;
   return rows.map((row) => ({
-    gameId: row.game_id,
-    sheetId: row.par_sheet_id,
+    gameId: row.gameId,
+    sheetId: row.parSheetId,
     day: row.day,
-    fromDay: row.from_day,
+    fromDay: row.fromDay,
     window: row.span,
     spins: row.spins,
     wageredMicros: row.wagered,
@@ -295,12 +295,12 @@ export class Rtp {
     return this.#sql.begin(async (tx) => {
       const before = await lockedReview(tx, reviewId);
       if (before === undefined) return undefined;
-      if (before.closed_at !== null) return 'closed';
+      if (before.closedAt !== null) return 'closed';
       await tx`INSERT INTO rtp_review_notes (review_id, by, text) VALUES (${reviewId}, ${actor}, ${text})`;
       const [row] = await tx<ReviewRow[]>`
         UPDATE rtp_reviews SET finding = ${finding}, closed_at = now(), closed_by = ${actor}
         WHERE review_id = ${reviewId} RETURNING ${REVIEW_COLUMNS}`;
-      const after = { gameConfigId: before.game_id, finding, text };
+      const after = { gameConfigId: before.gameId, finding, text };
       await writeAuditEntry(tx, {
         actor,
         action: 'rtp.review-close',
@@ -319,11 +319,11 @@ async function openReview(
   now: Date,
 ): Promise<void> {
   const { gameId, window, day, state } = record;
-  const [opened] = await tx<{ review_id: number }[]>`
+  const [opened] = await tx<{ reviewId: number }[]>`
     INSERT INTO rtp_reviews (game_id, span, opened_at, opened_day) VALUES (${gameId}, ${window}, ${now}, ${day}::date)
     ON CONFLICT (game_id) WHERE closed_at IS NULL DO NOTHING RETURNING review_id`;
   if (opened === undefined) return;
-  const subject = `rtp-review:${opened.review_id}`;
+  const subject = `rtp-review:${opened.reviewId}`;
   const after = { gameConfigId: gameId, window, day, state };
   await writeAuditEntry(tx, { actor: 'worker', action: 'rtp.review-open', subject, after });
 }
@@ -341,23 +341,23 @@ async function lockedReview(tx: Transaction, reviewId: number): Promise<ReviewRo
  */
 async function reviewOf(sql: Sql | Transaction, row: ReviewRow): Promise<RtpReview> {
   const notes = await sql<{ at: Date; by: string; text: string }[]>`
-    SELECT at, by, text FROM rtp_review_notes WHERE review_id = ${row.review_id}
+    SELECT at, by, text FROM rtp_review_notes WHERE review_id = ${row.reviewId}
     ORDER BY note_id LIMIT ${REVIEW_NOTES_MAX}`;
   const records = await sql<RecordRow[]>`
     SELECT * FROM (
       SELECT ${RECORD_COLUMNS} FROM rtp_records
-      WHERE game_id = ${row.game_id} AND rtp_records.day >= ${row.opened_day}::date AND state IN ('REVIEW', 'ALERT')
-        AND judged_at <= coalesce(${row.closed_at}::timestamptz, 'infinity')
+      WHERE game_id = ${row.gameId} AND rtp_records.day >= ${row.openedDay}::date AND state IN ('REVIEW', 'ALERT')
+        AND judged_at <= coalesce(${row.closedAt}::timestamptz, 'infinity')
       ORDER BY rtp_records.day DESC, span LIMIT ${REVIEW_RECORDS_MAX}) newest
     ORDER BY newest.day, span DESC`;
   return {
-    reviewId: row.review_id,
-    gameId: row.game_id,
+    reviewId: row.reviewId,
+    gameId: row.gameId,
     window: row.span,
-    openedAt: row.opened_at,
+    openedAt: row.openedAt,
     finding: row.finding,
-    closedAt: row.closed_at,
-    closedBy: row.closed_by,
+    closedAt: row.closedAt,
+    closedBy: row.closedBy,
     notes,
     records: records.map(recordOf),
   };

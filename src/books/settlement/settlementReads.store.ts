@@ -86,12 +86,12 @@ export async function withSettlementSnapshot<T>(
     const only = raw(partnerId === undefined ? 'true' : `partner_id = ${Number(partnerId)}`);
     const links = await tx<
       {
-        partner_id: number;
+        partnerId: number;
         date: string;
         revision: number;
         status: ReportStatus;
-        is_complete: boolean;
-        integrity_hash: string;
+        isComplete: boolean;
+        integrityHash: string;
       }[]
     >`
       SELECT partner_id, report_date::text AS date, revision, status, is_complete, integrity_hash
@@ -102,21 +102,21 @@ export async function withSettlementSnapshot<T>(
       FROM audit_log WHERE action LIKE 'settlement.%'
         AND (${partnerId ?? null}::int IS NULL OR subject LIKE 'settlement:' || ${partnerId ?? null}::int || ':%')
       ORDER BY audit_id`;
-    const firstDays = await tx<{ partner_id: number; first_day: string }[]>`
+    const firstDays = await tx<{ partnerId: number; firstDay: string }[]>`
       SELECT partner_id, ${FIRST_DAY}::text AS first_day FROM partners p WHERE ${only}`;
-    const [oldest] = await tx<{ entry_id: bigint }[]>`SELECT entry_id FROM ledger ORDER BY entry_id LIMIT 1`;
+    const [oldest] = await tx<{ entryId: bigint }[]>`SELECT entry_id FROM ledger ORDER BY entry_id LIMIT 1`;
     const dropped = await tx<{ day: string; manifest: string }[]>`
       SELECT day::text AS day, manifest FROM ledger_days WHERE dropped_at IS NOT NULL`;
     return run({
-      firstEntryId: oldest?.entry_id,
+      firstEntryId: oldest?.entryId,
       dropped: new Map(dropped.map(({ day, manifest }) => [day, (JSON.parse(manifest) as Manifest).totals])),
       links: links.map((row) => ({
-        partnerId: row.partner_id,
+        partnerId: row.partnerId,
         date: row.date,
         revision: row.revision,
         status: row.status,
-        isComplete: row.is_complete,
-        integrityHash: row.integrity_hash,
+        isComplete: row.isComplete,
+        integrityHash: row.integrityHash,
       })),
       witnesses: witnesses.map(({ subject, revision, status, hash }) => ({
         subject,
@@ -124,12 +124,12 @@ export async function withSettlementSnapshot<T>(
         status,
         integrityHash: hash,
       })),
-      firstDays: new Map(firstDays.map((row) => [row.partner_id, row.first_day])),
+      firstDays: new Map(firstDays.map((row) => [row.partnerId, row.firstDay])),
       async texts(date) {
-        const rows = await tx<{ partner_id: number; revision: number; text: string }[]>`
+        const rows = await tx<{ partnerId: number; revision: number; text: string }[]>`
           SELECT partner_id, revision, report::text AS text FROM settlement_reports
           WHERE report_date = ${date}::date AND ${only} ORDER BY report_id`;
-        return rows.map((row) => ({ partnerId: row.partner_id, revision: row.revision, text: row.text }));
+        return rows.map((row) => ({ partnerId: row.partnerId, revision: row.revision, text: row.text }));
       },
       openRounds: (of, before) => openRoundsAt(tx, of, before),
       sums: (ids, of) => ledgerSums(tx, ids, of ?? partnerId),
@@ -148,9 +148,9 @@ async function ledgerSums(
   const range = raw(`entry_id >= ${from} AND entry_id < ${to}`);
   const rows = await tx<
     {
-      partner_id: number;
+      partnerId: number;
       kind: number;
-      game_id: number;
+      gameId: number;
       entries: bigint;
       wagered: bigint;
       credited: bigint;
@@ -161,8 +161,8 @@ async function ledgerSums(
     FROM ledger WHERE ${range} AND ${only} GROUP BY partner_id, kind, game_id`;
   return sumsOf(
     rows.map((row) => ({
-      partnerId: row.partner_id,
-      gameId: row.game_id,
+      partnerId: row.partnerId,
+      gameId: row.gameId,
       kind: row.kind,
       entries: row.entries,
       wagered: row.wagered,

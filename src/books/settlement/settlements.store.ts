@@ -54,14 +54,14 @@ export interface ReportPreview {
 }
 
 interface Row {
-  partner_id: number;
+  partnerId: number;
   status: ReportStatus;
-  is_complete: boolean;
+  isComplete: boolean;
   report: string;
-  integrity_hash: string;
-  acknowledged_at: Date | null;
-  disputed_at: Date | null;
-  dispute_reason: string | null;
+  integrityHash: string;
+  acknowledgedAt: Date | null;
+  disputedAt: Date | null;
+  disputeReason: string | null;
 }
 
 const COLUMNS = raw(
@@ -69,14 +69,14 @@ const COLUMNS = raw(
 );
 
 const fromRow = (row: Row): StoredReport => ({
-  partnerId: row.partner_id,
+  partnerId: row.partnerId,
   status: row.status,
-  isComplete: row.is_complete,
+  isComplete: row.isComplete,
   report: parseExactJson(row.report) as SettlementReportBody,
-  integrityHash: row.integrity_hash,
-  acknowledgedAt: row.acknowledged_at,
-  disputedAt: row.disputed_at,
-  disputeReason: row.dispute_reason,
+  integrityHash: row.integrityHash,
+  acknowledgedAt: row.acknowledgedAt,
+  disputedAt: row.disputedAt,
+  disputeReason: row.disputeReason,
 });
 
 /** SQL condition: a later revision ends the dispute of the report `r`. */
@@ -160,10 +160,10 @@ async function lockPartner(tx: Transaction, partnerId: number): Promise<void> {
 
 /** Returns the hash of the newest revision of the partner's nearest earlier reported day. */
 async function previousHash(tx: Transaction, partnerId: number, date: string): Promise<string | null> {
-  const [row] = await tx<{ integrity_hash: string }[]>`
+  const [row] = await tx<{ integrityHash: string }[]>`
     SELECT integrity_hash FROM settlement_reports WHERE partner_id = ${partnerId} AND report_date < ${date}::date
     ORDER BY report_date DESC, revision DESC LIMIT 1`;
-  return row?.integrity_hash ?? null;
+  return row?.integrityHash ?? null;
 }
 
 /**
@@ -177,14 +177,14 @@ async function figuresOf(
 ): Promise<{ games: GameFigures[]; adjustmentsMicros: bigint; toId: bigint }> {
   const rows = await tx<
     {
-      to_id: bigint;
+      toId: bigint;
       adjustments: bigint;
-      game_id: number | null;
-      config_name: string;
-      display_name: string;
-      game_type: GameType;
-      certified_rtp: string | null;
-      prize_table: PrizeTableUsd | null;
+      gameId: number | null;
+      configName: string;
+      displayName: string;
+      gameType: GameType;
+      certifiedRtp: string | null;
+      prizeTable: PrizeTableUsd | null;
       spins: bigint;
       wagered: bigint;
       paid: bigint;
@@ -208,15 +208,15 @@ async function figuresOf(
         ON g.partner_id = p.partner_id
     WHERE p.partner_id = ${partnerId} ORDER BY g.game_id`;
   return {
-    toId: rows[0]!.to_id,
+    toId: rows[0]!.toId,
     adjustmentsMicros: rows[0]!.adjustments,
     games: rows
-      .filter((row) => row.game_id !== null)
+      .filter((row) => row.gameId !== null)
       .map((row) => ({
-        gameConfigId: row.game_id!,
-        configName: row.config_name,
-        displayName: row.display_name,
-        gameType: row.game_type,
+        gameConfigId: row.gameId!,
+        configName: row.configName,
+        displayName: row.displayName,
+        gameType: row.gameType,
         certifiedRtp: certifiedRtp(row),
         spins: row.spins,
         wageredMicros: row.wagered,
@@ -277,13 +277,13 @@ async function composeNext(
 }
 
 const certifiedRtp = (row: {
-  game_type: GameType;
-  certified_rtp: string | null;
-  prize_table: PrizeTableUsd | null;
+  gameType: GameType;
+  certifiedRtp: string | null;
+  prizeTable: PrizeTableUsd | null;
 }): number | null =>
-  kindOfGame(row.game_type).mathematics.certifiedRtp({
-    sheetRtp: row.certified_rtp === null ? null : Number(row.certified_rtp),
-    prizeTable: row.prize_table,
+  kindOfGame(row.gameType).mathematics.certifiedRtp({
+    sheetRtp: row.certifiedRtp === null ? null : Number(row.certifiedRtp),
+    prizeTable: row.prizeTable,
   });
 
 export type PartnerJudgement =
@@ -323,11 +323,11 @@ export class Settlements {
    * Returns the facts that decide whether a partner can have a report; undefined if there is no such partner.
    */
   async partner(partnerId: number): Promise<{ firstDay: string; hasGames: boolean } | undefined> {
-    const [row] = await this.#sql<{ first_day: string; has_games: boolean }[]>`
+    const [row] = await this.#sql<{ firstDay: string; hasGames: boolean }[]>`
       SELECT ${FIRST_DAY}::text AS first_day,
              EXISTS (SELECT 1 FROM games g WHERE g.partner_id = p.partner_id) AS has_games
       FROM partners p WHERE partner_id = ${partnerId}`;
-    return row === undefined ? undefined : { firstDay: row.first_day, hasGames: row.has_games };
+    return row === undefined ? undefined : { firstDay: row.firstDay, hasGames: row.hasGames };
   }
 
   /**

@@ -84,7 +84,7 @@ export async function bookRounds(tx: Transaction, entries: readonly RoundEntry[]
       id bigint, ended boolean, wager bigint, payout bigint, balance bigint) JOIN blackjack_tables ON game_id = game
     RETURNING 1`;
   const additions = additionsOf(entries);
-  const moved = await tx<{ game_id: number; shoe_index: bigint }[]>`
+  const moved = await tx<{ gameId: number; shoeIndex: bigint }[]>`
     UPDATE rounds r SET status = u.status, payout_micros = u.payout, moves = r.moves || u.moves,
       entry_ids = r.entry_ids || u.ids, wagers_micros = r.wagers_micros || u.wagers,
       balances_micros = r.balances_micros || u.balances
@@ -93,7 +93,7 @@ export async function bookRounds(tx: Transaction, entries: readonly RoundEntry[]
     WHERE r.game_id = u.game AND r.shoe_index = u.shoe AND r.player_id = u.player AND r.status = 'OPEN'
       AND cardinality(r.entry_ids) = u.step
     RETURNING r.game_id, r.shoe_index`;
-  const done = new Set(moved.map((row) => `${row.game_id}/${row.shoe_index}`));
+  const done = new Set(moved.map((row) => `${row.gameId}/${row.shoeIndex}`));
   const wrong = additions.filter(({ game, shoe }) => !done.has(`${game}/${shoe}`));
   return [
     ...(made.length === deals.length ? [] : ['a round was dealt at a game that is not a blackjack table']),
@@ -145,19 +145,19 @@ function additionsOf(entries: readonly RoundEntry[]): Addition[] {
 // Reading ---------------------------------------------------------------------------------------------------
 
 interface Row {
-  game_id: number;
-  shoe_index: bigint;
-  partner_id: number;
-  player_id: string;
-  request_id: string | null;
+  gameId: number;
+  shoeIndex: bigint;
+  partnerId: number;
+  playerId: string;
+  requestId: string | null;
   status: RoundStatus;
   moves: number[];
   /** Decimal strings, because the driver does not parse arrays of bigint. */
-  entry_ids: string[];
-  wagers_micros: string[];
-  balances_micros: string[];
-  payout_micros: bigint | null;
-  is_to_void: boolean;
+  entryIds: string[];
+  wagersMicros: string[];
+  balancesMicros: string[];
+  payoutMicros: bigint | null;
+  isToVoid: boolean;
 }
 
 const COLUMNS =
@@ -166,25 +166,25 @@ const COLUMNS =
   rounds.status = 'OPEN' AND expires_at = '-infinity' AS is_to_void`);
 
 const fromRow = (row: Row): RoundRecord => ({
-  gameId: row.game_id,
-  shoeIndex: safe(row.shoe_index),
-  partnerId: row.partner_id,
-  playerId: row.player_id,
-  requestId: row.request_id,
+  gameId: row.gameId,
+  shoeIndex: safe(row.shoeIndex),
+  partnerId: row.partnerId,
+  playerId: row.playerId,
+  requestId: row.requestId,
   status: row.status,
   moves: row.moves.map(moveOfCode),
-  entryIds: row.entry_ids.map(BigInt),
-  wagersMicros: row.wagers_micros.map((text) => safe(BigInt(text))),
-  balancesMicros: row.balances_micros.map((text) => safe(BigInt(text))),
-  payoutMicros: row.payout_micros === null ? undefined : safe(row.payout_micros),
-  isToVoid: row.is_to_void,
+  entryIds: row.entryIds.map(BigInt),
+  wagersMicros: row.wagersMicros.map((text) => safe(BigInt(text))),
+  balancesMicros: row.balancesMicros.map((text) => safe(BigInt(text))),
+  payoutMicros: row.payoutMicros === null ? undefined : safe(row.payoutMicros),
+  isToVoid: row.isToVoid,
 });
 
 /** Finds the entry id of a round's deal. */
 export async function findDeal(sql: Sql, gameId: number, shoeIndex: number): Promise<bigint | undefined> {
-  const [row] = await sql<{ deal_id: bigint }[]>`
+  const [row] = await sql<{ dealId: bigint }[]>`
     SELECT deal_id FROM rounds WHERE game_id = ${gameId} AND shoe_index = ${shoeIndex}`;
-  return row?.deal_id;
+  return row?.dealId;
 }
 
 /** Reads expired open rounds of these cells, oldest first. */
@@ -193,11 +193,11 @@ export async function expiredRounds(
   cells: readonly number[],
   limit: number,
 ): Promise<(RoundRecord & { readonly cell: number; readonly newestMove: number })[]> {
-  const rows = await sql<(Row & { cell: number; newest_move: number })[]>`
+  const rows = await sql<(Row & { cell: number; newestMove: number })[]>`
     SELECT ${COLUMNS}, cell, ${NEWEST_MOVE} FROM rounds JOIN partners USING (partner_id)
     WHERE rounds.status = 'OPEN' AND expires_at <= now() AND cell = ANY(${arrayOf(cells)}::int[])
     ORDER BY expires_at LIMIT ${limit}`;
-  return rows.map((row) => ({ ...fromRow(row), cell: row.cell, newestMove: row.newest_move }));
+  return rows.map((row) => ({ ...fromRow(row), cell: row.cell, newestMove: row.newestMove }));
 }
 
 /** Reads the open rounds of a cell. A rebuild of Redis writes these rounds. */
@@ -233,20 +233,20 @@ export async function openRoundCounts(
   cells: readonly number[],
   gamesMax: number,
 ): Promise<{ gameId: number; open: number }[]> {
-  const rows = await sql<{ game_id: number; open: bigint }[]>`
+  const rows = await sql<{ gameId: number; open: bigint }[]>`
     SELECT game_id, count(*) AS open FROM rounds JOIN partners USING (partner_id)
     WHERE rounds.status = 'OPEN' AND cell = ANY(${arrayOf(cells)}::int[])
     GROUP BY game_id ORDER BY open DESC, game_id LIMIT ${gamesMax}`;
-  return rows.map((row) => ({ gameId: row.game_id, open: safe(row.open) }));
+  return rows.map((row) => ({ gameId: row.gameId, open: safe(row.open) }));
 }
 
 /**
  * SQL for the columns of blackjack_tables in a joined row. The columns are null for games that are no table.
  */
 export interface TableColumns {
-  wager_micros: bigint | null;
+  wagerMicros: bigint | null;
   rules: BlackjackRules | null;
-  round_timeout_s: number | null;
+  roundTimeoutS: number | null;
 }
 
 export class Rounds {
@@ -322,10 +322,10 @@ export class Rounds {
     const { partnerId, configName, displayName, terms } = table;
     try {
       return await withChange(this.#sql, async (tx, changed) => {
-        const [row] = await tx<{ game_id: number }[]>`
+        const [row] = await tx<{ gameId: number }[]>`
           INSERT INTO games (partner_id, game_type, config_name, display_name, changed)
           VALUES (${partnerId}, 'blackjack', ${configName}, ${displayName}, ${changed}) RETURNING game_id`;
-        const gameId = row!.game_id;
+        const gameId = row!.gameId;
         const { wagerMicros, rules, roundTimeoutSeconds } = terms;
         await tx`
           INSERT INTO blackjack_tables (game_id, wager_micros, rules, round_timeout_s)
@@ -364,14 +364,14 @@ export class Rounds {
     shoeIndex: number,
   ): Promise<{ fromIndex: number; toIndex: number; seeds: Buffer; commitment: Buffer } | undefined> {
     const [row] = await this.#sql<
-      { from_index: bigint; to_index: bigint; seed: Buffer; commitment: Buffer; sealed: string | null }[]
+      { fromIndex: bigint; toIndex: bigint; seed: Buffer; commitment: Buffer; sealed: string | null }[]
     >`
       SELECT from_index, to_index, seed, commitment, sealed FROM blocks WHERE game_id = ${gameId} AND from_index <= ${shoeIndex}
       ORDER BY from_index DESC LIMIT 1`;
-    if (row === undefined || row.to_index <= BigInt(shoeIndex)) return undefined;
+    if (row === undefined || row.toIndex <= BigInt(shoeIndex)) return undefined;
     return {
-      fromIndex: safe(row.from_index),
-      toIndex: safe(row.to_index),
+      fromIndex: safe(row.fromIndex),
+      toIndex: safe(row.toIndex),
       seeds: openColumn(row.sealed, 'seed', row.seed),
       commitment: row.commitment,
     };
@@ -379,10 +379,10 @@ export class Rounds {
 }
 
 export const termsOf = (row: TableColumns): TableTerms | null =>
-  row.wager_micros === null || row.rules === null || row.round_timeout_s === null
+  row.wagerMicros === null || row.rules === null || row.roundTimeoutS === null
     ? null
     : {
-        wagerMicros: safe(row.wager_micros),
+        wagerMicros: safe(row.wagerMicros),
         rules: row.rules,
-        roundTimeoutSeconds: row.round_timeout_s,
+        roundTimeoutSeconds: row.roundTimeoutS,
       };

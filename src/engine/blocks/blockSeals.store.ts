@@ -143,13 +143,13 @@ export async function sealBlocks(sql: Sql): Promise<void> {
 }
 
 async function resealSome(tx: Transaction): Promise<number> {
-  const rows = await tx<{ game_id: number; from_index: bigint; sealed: string }[]>`
+  const rows = await tx<{ gameId: number; fromIndex: bigint; sealed: string }[]>`
     SELECT game_id, from_index, sealed FROM blocks WHERE sealed IS NOT NULL AND sealed NOT LIKE ${`${box.prefix}%`}
     ORDER BY game_id, from_index LIMIT ${RESEALED_AT_ONCE} FOR UPDATE`;
   if (rows.length === 0) return 0;
   const renewed = rows.map((row) => ({
-    game: row.game_id,
-    first: String(row.from_index),
+    game: row.gameId,
+    first: String(row.fromIndex),
     sealed: box.seal(keyOf(row.sealed).toString('base64')),
   }));
   await tx`
@@ -165,7 +165,7 @@ async function resealSome(tx: Transaction): Promise<number> {
  */
 async function takeOverSome(tx: Transaction): Promise<number> {
   const rows = await tx<
-    { game_id: number; from_index: bigint; seed: Buffer; nonce: Buffer; outcomes: Buffer }[]
+    { gameId: number; fromIndex: bigint; seed: Buffer; nonce: Buffer; outcomes: Buffer }[]
   >`
     SELECT b.game_id, b.from_index, seed, nonce, outcomes FROM blocks b
     WHERE sealed IS NULL AND (
@@ -177,7 +177,7 @@ async function takeOverSome(tx: Transaction): Promise<number> {
     const { seed, nonce, outcomes, sealed } = sealBlock(row);
     await tx`
       UPDATE blocks SET seed = ${seed as Buffer}, nonce = ${nonce as Buffer}, outcomes = ${outcomes as Buffer}, sealed = ${sealed}
-      WHERE game_id = ${row.game_id} AND from_index = ${row.from_index}`;
+      WHERE game_id = ${row.gameId} AND from_index = ${row.fromIndex}`;
   }
   return rows.length;
 }

@@ -36,11 +36,11 @@ export async function leaseBlock(
   return sql.begin(async (tx) => {
     await assertOwner(tx, lease);
     // This query runs after the cell's row is locked, because moving a partner locks the same row.
-    const [here] = await tx<{ is_rotating: boolean }[]>`
+    const [here] = await tx<{ isRotating: boolean }[]>`
       SELECT coalesce(rotating_to > coalesce((SELECT next_index FROM game_progress p WHERE p.game_id = games.game_id), 0), false) AS is_rotating
       FROM games JOIN partners USING (partner_id) WHERE game_id = ${block.gameId} AND cell = ${lease.cell}`;
     if (here === undefined) throw new FencedError(`Game ${block.gameId} is no longer in cell ${lease.cell}`);
-    if (here.is_rotating) return false;
+    if (here.isRotating) return false;
     const voided = await tx`SELECT 1 FROM raffles WHERE game_id = ${block.gameId} AND voided_at IS NOT NULL`;
     if (voided.length > 0) throw new FencedError(`Raffle ${block.gameId} was voided`);
     await tx`
@@ -79,11 +79,11 @@ export async function openBlocks(
 ): Promise<LeasedBlock[]> {
   const rows = await sql<
     {
-      from_index: bigint;
-      to_index: bigint;
+      fromIndex: bigint;
+      toIndex: bigint;
       outcomes: Buffer | null;
       sealed: string | null;
-      is_published: boolean;
+      isPublished: boolean;
     }[]
   >`
     SELECT b.from_index, b.to_index, CASE WHEN b.to_index > ${outcomesAfter} THEN b.outcomes END AS outcomes, b.sealed,
@@ -93,20 +93,20 @@ export async function openBlocks(
     WHERE b.game_id = ${gameId} AND b.to_index > coalesce((SELECT next_index FROM game_progress p WHERE p.game_id = ${gameId}), 0)
     ORDER BY b.from_index`;
   return rows.map((row) => ({
-    fromIndex: safe(row.from_index),
-    toIndex: safe(row.to_index),
+    fromIndex: safe(row.fromIndex),
+    toIndex: safe(row.toIndex),
     outcomes: openNullable(row.sealed, 'outcomes', row.outcomes),
-    isPublished: row.is_published,
+    isPublished: row.isPublished,
   }));
 }
 
 /** Returns the first indices of the newest fully committed blocks of a game, which Redis no longer needs. */
 export async function committedBlocks(sql: Sql, gameId: number, count: number): Promise<number[]> {
-  const rows = await sql<{ from_index: bigint }[]>`
+  const rows = await sql<{ fromIndex: bigint }[]>`
     SELECT from_index FROM blocks
     WHERE game_id = ${gameId} AND to_index <= (SELECT next_index FROM game_progress p WHERE p.game_id = ${gameId})
     ORDER BY from_index DESC LIMIT ${count}`;
-  return rows.map((row) => safe(row.from_index));
+  return rows.map((row) => safe(row.fromIndex));
 }
 
 /**
@@ -117,11 +117,11 @@ export async function leaseEnds(
   sql: Sql | Transaction,
   gameIds: readonly number[],
 ): Promise<Map<number, number>> {
-  const rows = await sql<{ game_id: number; to_index: bigint }[]>`
+  const rows = await sql<{ gameId: number; toIndex: bigint }[]>`
     SELECT game_id, max(to_index) AS to_index FROM (
       SELECT game_id, to_index FROM blocks UNION ALL SELECT game_id, next_index FROM game_progress) ends
     WHERE game_id = ANY(${arrayOf(gameIds)}::int[]) GROUP BY game_id`;
-  return new Map(rows.map((row) => [row.game_id, safe(row.to_index)]));
+  return new Map(rows.map((row) => [row.gameId, safe(row.toIndex)]));
 }
 
 /**

@@ -44,12 +44,12 @@ export interface CommittedRotation {
 }
 
 interface PlaceRow {
-  readonly partner_id: number;
+  readonly partnerId: number;
   readonly cell: number;
-  readonly newest_move: number;
+  readonly newestMove: number;
   readonly token: string;
-  readonly rotating_to: bigint | null;
-  readonly booked_to: bigint;
+  readonly rotatingTo: bigint | null;
+  readonly bookedTo: bigint;
 }
 
 /**
@@ -70,12 +70,12 @@ async function placeOf(
 }
 
 const onRecord = (gameId: number, sealedTo: number, row: PlaceRow): RotationOnRecord => ({
-  partnerId: row.partner_id,
+  partnerId: row.partnerId,
   gameId,
   sealedTo,
-  bookedTo: safe(row.booked_to),
+  bookedTo: safe(row.bookedTo),
   cell: row.cell,
-  newestMove: row.newest_move,
+  newestMove: row.newestMove,
   epoch: row.token,
 });
 
@@ -108,8 +108,8 @@ export class Rotations {
   /** Returns the recorded rotation of a game that is not committed yet, or undefined if there is none. */
   async pending(gameId: number): Promise<RotationOnRecord | undefined> {
     const row = await placeOf(this.#sql, gameId, '');
-    const isPending = row.rotating_to !== null && row.rotating_to > row.booked_to;
-    return isPending ? onRecord(gameId, safe(row.rotating_to!), row) : undefined;
+    const isPending = row.rotatingTo !== null && row.rotatingTo > row.bookedTo;
+    return isPending ? onRecord(gameId, safe(row.rotatingTo!), row) : undefined;
   }
 
   /**
@@ -117,7 +117,7 @@ export class Rotations {
    * range.
    */
   async booked({ gameId, sealedTo, bookedTo }: RotationOnRecord): Promise<CommittedRotation | undefined> {
-    const [row] = await this.#sql<{ from_index: bigint | null; number: bigint | null }[]>`
+    const [row] = await this.#sql<{ fromIndex: bigint | null; number: bigint | null }[]>`
       SELECT v.from_index, e.number
       FROM (SELECT coalesce((SELECT next_index FROM game_progress WHERE game_id = ${gameId}), 0) AS next_index) p
         LEFT JOIN voids v ON v.game_id = ${gameId} AND v.from_index >= ${bookedTo} AND v.to_index = ${sealedTo}
@@ -126,7 +126,7 @@ export class Rotations {
           ORDER BY number DESC LIMIT 1) e ON true
       WHERE next_index >= ${sealedTo}`;
     if (row === undefined) return undefined;
-    const { from_index: from, number } = row;
+    const { fromIndex: from, number } = row;
     return {
       fromIndex: from === null ? sealedTo : safe(from),
       toIndex: sealedTo,

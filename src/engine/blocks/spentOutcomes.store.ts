@@ -42,7 +42,7 @@ export async function removeOutcomes(sql: Sql, days: number): Promise<number> {
 }
 
 export async function gamesWithoutOutcomes(sql: Sql): Promise<number[]> {
-  const rows = await sql<{ game_id: number }[]>`
+  const rows = await sql<{ gameId: number }[]>`
     SELECT DISTINCT game_id FROM blocks WHERE octet_length(outcomes) = 0`;
-  return rows.map((row) => row.game_id);
+  return rows.map((row) => row.gameId);
 }

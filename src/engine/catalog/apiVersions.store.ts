@@ -23,18 +23,18 @@ export interface ApiVersionRow extends ApiVersionEnd {
 
 interface Row {
   version: string;
-  deprecated_at: Date;
-  sunset_at: Date;
+  deprecatedAt: Date;
+  sunsetAt: Date;
   successor: string | null;
-  migration_url: string | null;
+  migrationUrl: string | null;
 }
 
 export const apiVersionOf = (row: Row): ApiVersionRow => ({
   version: row.version,
-  deprecatedAt: row.deprecated_at,
-  sunsetAt: row.sunset_at,
+  deprecatedAt: row.deprecatedAt,
+  sunsetAt: row.sunsetAt,
   successor: row.successor,
-  migrationUrl: row.migration_url,
+  migrationUrl: row.migrationUrl,
 });
 
 /** Announcement of a version's end. Values that are absent stay as they were announced before. */
@@ -67,15 +67,15 @@ export async function remindOfSunsets(sql: Sql, now: Date): Promise<number> {
 
 async function notifyPartners(tx: Transaction, ends: readonly ApiVersionRow[], now: Date): Promise<number> {
   if (ends.length === 0) return 0;
-  const partners = await tx<{ partner_id: number }[]>`
+  const partners = await tx<{ partnerId: number }[]>`
     SELECT partner_id FROM partners WHERE is_active ORDER BY partner_id`;
   return recordEvents(
     tx,
     ends.flatMap(({ version, deprecatedAt, sunsetAt, successor, migrationUrl }) =>
       partners.map(
-        ({ partner_id }): NewEvent => ({
+        ({ partnerId }): NewEvent => ({
           event: 'api.version.deprecated',
-          partnerId: partner_id,
+          partnerId,
           createdAt: now,
           data: {
             version,
@@ -160,7 +160,7 @@ export class ApiVersions {
    */
   async listUses(now: Date): Promise<ApiVersionUseRow[]> {
     const rows = await this.#sql<
-      { version: string; partner_id: number; slug: string; last_used_at: Date; requests: bigint }[]
+      { version: string; partnerId: number; slug: string; lastUsedAt: Date; requests: bigint }[]
     >`
       SELECT version, partner_id, slug, max(last_used_at) AS last_used_at,
              coalesce(sum(requests) FILTER (WHERE hour > ${now}::timestamptz - interval '24 hours'), 0)::bigint AS requests
@@ -168,9 +168,9 @@ export class ApiVersions {
       GROUP BY version, partner_id, slug ORDER BY version, max(last_used_at) DESC, partner_id`;
     return rows.map((row) => ({
       version: row.version,
-      partnerId: row.partner_id,
+      partnerId: row.partnerId,
       slug: row.slug,
-      lastUsedAt: row.last_used_at,
+      lastUsedAt: row.lastUsedAt,
       requests24h: safe(row.requests),
     }));
   }

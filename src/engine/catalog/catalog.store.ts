@@ -111,27 +111,27 @@ export async function changesAfter(sql: Sql, after: bigint): Promise<DirectoryCh
       SELECT ${PARTNER_COLUMNS}, changed FROM partners WHERE changed > ${after}`;
     const keys = await tx<
       {
-        key_id: number;
-        partner_id: number;
-        key_hash: Buffer;
-        expires_at: Date | null;
-        revoked_at: Date | null;
+        keyId: number;
+        partnerId: number;
+        keyHash: Buffer;
+        expiresAt: Date | null;
+        revokedAt: Date | null;
         changed: bigint;
       }[]
     >`SELECT key_id, partner_id, key_hash, expires_at, revoked_at, changed FROM api_keys WHERE changed > ${after}`;
     const games = await tx<
       (TableColumns & {
-        game_id: number;
-        partner_id: number;
+        gameId: number;
+        partnerId: number;
         cell: number;
-        par_sheet_id: number | null;
-        prize_table: PrizeTableUsd | null;
-        sealed_at: Date | null;
-        game_type: GameType;
+        parSheetId: number | null;
+        prizeTable: PrizeTableUsd | null;
+        sealedAt: Date | null;
+        gameType: GameType;
         status: string;
-        closed_at: Date | null;
-        voided_at: Date | null;
-        blocks_requested: number;
+        closedAt: Date | null;
+        voidedAt: Date | null;
+        blocksRequested: number;
         changed: bigint;
       })[]
     >`SELECT game_id, partner_id, cell, par_sheet_id, prize_table, sealed_at, closed_at, voided_at, game_type, status, blocks_requested,
@@ -153,27 +153,27 @@ export async function changesAfter(sql: Sql, after: bigint): Promise<DirectoryCh
       apiVersions: versions.map(apiVersionOf),
       partners: partners.map(partnerFromRow),
       keys: keys.map((row) => ({
-        keyId: row.key_id,
-        partnerId: row.partner_id,
-        hash: row.key_hash.toString('latin1'),
-        expiresAtMs: row.expires_at === null ? null : row.expires_at.getTime(),
-        isRevoked: row.revoked_at !== null,
+        keyId: row.keyId,
+        partnerId: row.partnerId,
+        hash: row.keyHash.toString('latin1'),
+        expiresAtMs: row.expiresAt === null ? null : row.expiresAt.getTime(),
+        isRevoked: row.revokedAt !== null,
       })),
       games: games.map((row) => ({
-        gameId: row.game_id,
-        partnerId: row.partner_id,
+        gameId: row.gameId,
+        partnerId: row.partnerId,
         cell: row.cell,
-        parSheetId: row.par_sheet_id,
-        prizeTable: row.prize_table,
+        parSheetId: row.parSheetId,
+        prizeTable: row.prizeTable,
         table: termsOf(row),
-        sealedAt: row.sealed_at,
-        gameType: row.game_type,
-        status: kindOfGame(row.game_type).lifeCycle.statusOf({
+        sealedAt: row.sealedAt,
+        gameType: row.gameType,
+        status: kindOfGame(row.gameType).lifeCycle.statusOf({
           isSuspended: row.status === 'SUSPENDED',
-          sealedAt: row.sealed_at,
-          closedAt: row.closed_at ?? row.voided_at,
+          sealedAt: row.sealedAt,
+          closedAt: row.closedAt ?? row.voidedAt,
         }),
-        blocksRequested: row.blocks_requested,
+        blocksRequested: row.blocksRequested,
       })),
     };
   }, 'ISOLATION LEVEL REPEATABLE READ READ ONLY');
@@ -181,7 +181,7 @@ export async function changesAfter(sql: Sql, after: bigint): Promise<DirectoryCh
 
 export async function sheetsOf(sql: Sql, ids: readonly number[]): Promise<Map<number, ParSheet>> {
   if (ids.length === 0) return new Map();
-  const rows = await sql<{ par_sheet_id: number; sheet: ParSheet }[]>`
+  const rows = await sql<{ parSheetId: number; sheet: ParSheet }[]>`
     SELECT par_sheet_id, sheet FROM par_sheets WHERE par_sheet_id = ANY(${arrayOf(ids)}::int[])`;
-  return new Map(rows.map((row) => [row.par_sheet_id, row.sheet]));
+  return new Map(rows.map((row) => [row.parSheetId, row.sheet]));
 }

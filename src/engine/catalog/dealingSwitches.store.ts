@@ -19,17 +19,17 @@ export interface DealingSwitch {
 }
 
 interface Row {
-  is_on: boolean;
+  isOn: boolean;
   reason: string | null;
   actor: string | null;
-  changed_at: Date | null;
+  changedAt: Date | null;
 }
 
-const fromRow = ({ is_on, reason, actor, changed_at }: Row): DealingSwitch => ({
-  isOn: is_on,
+const fromRow = ({ isOn, reason, actor, changedAt }: Row): DealingSwitch => ({
+  isOn,
   reason,
   actor,
-  changedAt: changed_at,
+  changedAt,
 });
 
 async function dealingSwitch(sql: Sql | Transaction): Promise<DealingSwitch> {
@@ -42,9 +42,9 @@ export async function dealingAfter(
   tx: Transaction,
   after: bigint,
 ): Promise<{ isOn: boolean; changed: bigint } | undefined> {
-  const [row] = await tx<{ is_on: boolean; changed: bigint }[]>`
+  const [row] = await tx<{ isOn: boolean; changed: bigint }[]>`
     SELECT is_on, changed FROM dealing WHERE changed > ${after}`;
-  return row === undefined ? undefined : { isOn: row.is_on, changed: row.changed };
+  return row === undefined ? undefined : { isOn: row.isOn, changed: row.changed };
 }
 
 /**
@@ -79,14 +79,14 @@ export async function noteGameStatus(
   status: 'ACTIVE' | 'SUSPENDED' | 'CLOSED',
   reason: GameStatusReason,
 ): Promise<void> {
-  const [row] = await tx<{ partner_id: number; is_on: boolean }[]>`
+  const [row] = await tx<{ partnerId: number; isOn: boolean }[]>`
     SELECT partner_id, is_dealing AND (SELECT is_on FROM dealing) AS is_on
     FROM games JOIN partners USING (partner_id) WHERE game_id = ${gameId}`;
-  const shown = status === 'ACTIVE' ? statusOf(row!.is_on) : status;
+  const shown = status === 'ACTIVE' ? statusOf(row!.isOn) : status;
   await recordEvents(tx, [
     {
       event: 'game.status_changed',
-      partnerId: row!.partner_id,
+      partnerId: row!.partnerId,
       createdAt: new Date(),
       data: { gameId, status: shown, reason },
     },
@@ -117,7 +117,7 @@ export async function notifyGameStatuses(sql: Sql): Promise<number> {
 async function tellPiece(tx: Transaction): Promise<number | undefined> {
   const [notice] = await tx<
     {
-      notice_id: bigint;
+      noticeId: bigint;
       at: Date;
       status: 'ACTIVE' | 'DEALING_OFF';
       reason: GameStatusReason;
@@ -128,9 +128,9 @@ async function tellPiece(tx: Transaction): Promise<number | undefined> {
     SELECT notice_id, at, status, reason, told, cardinality(game_ids) AS games
     FROM game_status_notices ORDER BY notice_id LIMIT 1 FOR UPDATE`;
   if (notice === undefined) return undefined;
-  const { notice_id: id, at: createdAt, status, reason, told } = notice;
+  const { noticeId: id, at: createdAt, status, reason, told } = notice;
   const to = told + PIECE;
-  const games = await tx<{ game_id: number; partner_id: number; is_first: boolean; is_closed: boolean }[]>`
+  const games = await tx<{ gameId: number; partnerId: number; isFirst: boolean; isClosed: boolean }[]>`
     SELECT game_id, partner_id, partner_id IS DISTINCT FROM before AS is_first,
       EXISTS (SELECT 1 FROM raffles r WHERE r.game_id = g.game_id AND coalesce(closed_at, voided_at) IS NOT NULL) AS is_closed
     FROM (
@@ -143,9 +143,9 @@ async function tellPiece(tx: Transaction): Promise<number | undefined> {
   const mine = told === 0 ? games : games.slice(1);
   const events: Parameters<typeof recordEvents>[1][number][] = [];
   let isEmailed = false;
-  for (const { game_id: gameId, partner_id: partnerId, is_first, is_closed } of mine) {
-    isEmailed ||= is_first;
-    if (is_closed) continue;
+  for (const { gameId, partnerId, isFirst, isClosed } of mine) {
+    isEmailed ||= isFirst;
+    if (isClosed) continue;
     const event = 'game.status_changed';
     events.push({ event, partnerId, createdAt, isEmailed, data: { gameId, status, reason } });
     isEmailed = false;

@@ -46,23 +46,23 @@ export interface GameRow {
 }
 
 interface Row {
-  game_id: number;
-  partner_id: number;
-  par_sheet_id: number | null;
-  certified_rtp: number | null;
-  game_type: GameType;
-  config_name: string;
-  display_name: string;
+  gameId: number;
+  partnerId: number;
+  parSheetId: number | null;
+  certifiedRtp: number | null;
+  gameType: GameType;
+  configName: string;
+  displayName: string;
   status: string;
-  status_reason: 'RESTORED' | null;
-  created_at: Date;
-  prize_table?: PrizeTableUsd | null;
-  pool_size: number | null;
+  statusReason: 'RESTORED' | null;
+  createdAt: Date;
+  prizeTable?: PrizeTableUsd | null;
+  poolSize: number | null;
   commitment: string | null;
   sold: bigint;
-  sealed_at: Date | null;
-  closed_at: Date | null;
-  voided_at: Date | null;
+  sealedAt: Date | null;
+  closedAt: Date | null;
+  voidedAt: Date | null;
 }
 
 const LISTED = `
@@ -76,30 +76,30 @@ const SELECT = raw(`SELECT prize_table, ${LISTED} ${FROM}`);
 const SELECT_LIST = raw(`SELECT ${LISTED} ${FROM}`);
 
 const fromRow = (row: Row): GameRow => ({
-  gameId: row.game_id,
-  partnerId: row.partner_id,
-  parSheetId: row.par_sheet_id,
-  certifiedRtp: row.certified_rtp,
-  gameType: row.game_type,
-  configName: row.config_name,
-  displayName: row.display_name,
-  status: kindOfGame(row.game_type).lifeCycle.statusOf({
+  gameId: row.gameId,
+  partnerId: row.partnerId,
+  parSheetId: row.parSheetId,
+  certifiedRtp: row.certifiedRtp,
+  gameType: row.gameType,
+  configName: row.configName,
+  displayName: row.displayName,
+  status: kindOfGame(row.gameType).lifeCycle.statusOf({
     isSuspended: row.status === 'SUSPENDED',
-    sealedAt: row.sealed_at,
-    closedAt: row.closed_at ?? row.voided_at,
+    sealedAt: row.sealedAt,
+    closedAt: row.closedAt ?? row.voidedAt,
   }),
-  statusReason: row.voided_at === null ? row.status_reason : 'VOIDED',
-  createdAt: row.created_at,
+  statusReason: row.voidedAt === null ? row.statusReason : 'VOIDED',
+  createdAt: row.createdAt,
   raffle:
-    row.pool_size === null
+    row.poolSize === null
       ? undefined
       : {
-          table: row.prize_table ?? undefined,
-          poolSize: row.pool_size,
+          table: row.prizeTable ?? undefined,
+          poolSize: row.poolSize,
           commitment: row.commitment,
-          ticketsRemaining: row.pool_size - safe(row.sold),
-          sealedAt: row.sealed_at,
-          closedAt: row.closed_at,
+          ticketsRemaining: row.poolSize - safe(row.sold),
+          sealedAt: row.sealedAt,
+          closedAt: row.closedAt,
         },
 });
 
@@ -149,15 +149,15 @@ export class Games {
         // The number of the partner's games can't change before the insert, because changes of the catalog
         // are made one after the other. Only slot games are counted, because partners can't register other
         // games.
-        const [cap] = await tx<{ is_reached: boolean }[]>`
+        const [cap] = await tx<{ isReached: boolean }[]>`
           SELECT (SELECT count(*) FROM games g WHERE g.partner_id = p.partner_id AND game_type = 'slot') >= max_games
             AS is_reached FROM partners p WHERE partner_id = ${game.partnerId}`;
-        if (cap!.is_reached) return 'cap-reached';
-        const [row] = await tx<{ game_id: number }[]>`
+        if (cap!.isReached) return 'cap-reached';
+        const [row] = await tx<{ gameId: number }[]>`
           INSERT INTO games (partner_id, par_sheet_id, game_type, config_name, display_name, changed)
           VALUES (${game.partnerId}, ${game.parSheetId}, 'slot', ${game.configName}, ${game.displayName}, ${changed})
           RETURNING game_id`;
-        return (await findGame(tx, row!.game_id))!;
+        return (await findGame(tx, row!.gameId))!;
       });
     } catch (error) {
       if (isUniqueViolation(error)) return 'name-taken';
@@ -220,17 +220,17 @@ export class Games {
    */
   async requestBlocks(actor: string, gameId: number, count: number): Promise<boolean> {
     return withChange(this.#sql, async (tx, changed) => {
-      const [before] = await tx<{ blocks_requested: number }[]>`
+      const [before] = await tx<{ blocksRequested: number }[]>`
         SELECT blocks_requested FROM games WHERE game_id = ${gameId} AND game_type <> 'raffle' FOR NO KEY UPDATE`;
       if (before === undefined) return false;
-      const blocksRequested = Math.min(before.blocks_requested + count, BLOCKS_REQUESTED_MAX);
+      const blocksRequested = Math.min(before.blocksRequested + count, BLOCKS_REQUESTED_MAX);
       await tx`
         UPDATE games SET blocks_requested = ${blocksRequested}, changed = ${changed} WHERE game_id = ${gameId}`;
       await writeAuditEntry(tx, {
         actor,
         action: 'game.blocks',
         subject: `game:${gameId}`,
-        before: { blocksRequested: before.blocks_requested },
+        before: { blocksRequested: before.blocksRequested },
         after: { blocksRequested },
       });
       return true;
@@ -239,7 +239,7 @@ export class Games {
 
   async booked(gameId: number): Promise<CommittedGame> {
     const [row] = await this.#sql<
-      { spins: bigint; wagered: bigint; paid: bigint; next_index: bigint; blocks: string[] | null }[]
+      { spins: bigint; wagered: bigint; paid: bigint; nextIndex: bigint; blocks: string[] | null }[]
     >`
       WITH progress AS (SELECT coalesce((SELECT next_index FROM game_progress WHERE game_id = ${gameId}), 0) AS next_index)
       SELECT coalesce(sum(spins), 0) AS spins, coalesce(sum(wagered_micros), 0) AS wagered,
@@ -251,14 +251,14 @@ export class Games {
       const [fromIndex, toIndex] = text.split(':').map(Number) as [number, number];
       return { fromIndex, toIndex };
     });
-    const { spins, wagered, paid, next_index: nextIndex } = row!;
+    const { spins, wagered, paid, nextIndex } = row!;
     return { spins, wageredMicros: wagered, paidMicros: paid, nextIndex: safe(nextIndex), blocks };
   }
 }
 
 export async function gamesOfPartner(sql: Sql | Transaction, partnerId: number): Promise<number[]> {
-  const rows = await sql<{ game_id: number }[]>`SELECT game_id FROM games WHERE partner_id = ${partnerId}`;
-  return rows.map((row) => row.game_id);
+  const rows = await sql<{ gameId: number }[]>`SELECT game_id FROM games WHERE partner_id = ${partnerId}`;
+  return rows.map((row) => row.gameId);
 }
 
 export interface GameTotals {
@@ -281,20 +281,20 @@ export interface CellTotals {
 export async function committedTotals(sql: Sql, cells: readonly number[]): Promise<CellTotals[]> {
   const wanted = arrayOf(cells);
   return sql.begin(async (tx) => {
-    const cursors = await tx<{ cell: number; cursor_id: bigint }[]>`
+    const cursors = await tx<{ cell: number; cursorId: bigint }[]>`
       SELECT cell, cursor_id FROM cells WHERE cell = ANY(${wanted}::int[])`;
-    const games = await tx<{ cell: number; game_id: number; spins: bigint; wagered: bigint; paid: bigint }[]>`
+    const games = await tx<{ cell: number; gameId: number; spins: bigint; wagered: bigint; paid: bigint }[]>`
       SELECT cell, game_id, sum(spins) AS spins, sum(wagered_micros) AS wagered,
              sum(paid_micros) AS paid
       FROM game_days JOIN partners USING (partner_id) WHERE cell = ANY(${wanted}::int[]) GROUP BY cell, game_id`;
     const byCell = new Map(
       cursors.map((row): [number, CellTotals] => [
         row.cell,
-        { cell: row.cell, cursor: row.cursor_id, games: [] },
+        { cell: row.cell, cursor: row.cursorId, games: [] },
       ]),
     );
-    for (const { cell, game_id, spins, wagered, paid } of games) {
-      byCell.get(cell)?.games.push({ gameId: game_id, spins, wageredMicros: wagered, paidMicros: paid });
+    for (const { cell, gameId, spins, wagered, paid } of games) {
+      byCell.get(cell)?.games.push({ gameId, spins, wageredMicros: wagered, paidMicros: paid });
     }
     return [...byCell.values()];
   }, 'ISOLATION LEVEL REPEATABLE READ READ ONLY');

@@ -23,29 +23,28 @@ export type OperatorRow = Omit<
 
 interface Row {
   name: string;
-  /** An operator with the role support has auditor here, and `is_support`. */
+  /** An operator with the role support has auditor here, and `isSupport`. */
   role: Exclude<Role, 'support'>;
-  is_support: boolean;
-  key_hash: Buffer;
+  isSupport: boolean;
+  keyHash: Buffer;
   prefix: string | null;
-  created_at: Date;
-  issued_at: Date;
-  expires_at: Date | null;
-  revoked_at: Date | null;
+  createdAt: Date;
+  issuedAt: Date;
+  expiresAt: Date | null;
+  revokedAt: Date | null;
   changed: bigint;
 }
 
-const roleOf = ({ role, is_support }: Pick<Row, 'role' | 'is_support'>): Role =>
-  is_support ? 'support' : role;
+const roleOf = ({ role, isSupport }: Pick<Row, 'role' | 'isSupport'>): Role => (isSupport ? 'support' : role);
 
 const fromRow = (row: Row): OperatorRow => ({
   name: row.name,
   role: roleOf(row),
   prefix: row.prefix,
-  createdAt: row.created_at,
-  issuedAt: row.issued_at,
-  expiresAt: row.expires_at,
-  revokedAt: row.revoked_at,
+  createdAt: row.createdAt,
+  issuedAt: row.issuedAt,
+  expiresAt: row.expiresAt,
+  revokedAt: row.revokedAt,
 });
 
 /** An operator's key as the catalog holds it. `hash` is a latin1 string of 32 characters. */
@@ -56,9 +55,9 @@ export async function operatorsAfter(tx: Transaction, after: bigint): Promise<Ch
   return rows.map((row) => ({
     name: row.name,
     role: roleOf(row),
-    hash: row.key_hash.toString('latin1'),
-    expiresAtMs: row.expires_at?.getTime() ?? null,
-    isRevoked: row.revoked_at !== null,
+    hash: row.keyHash.toString('latin1'),
+    expiresAtMs: row.expiresAt?.getTime() ?? null,
+    isRevoked: row.revokedAt !== null,
     changed: row.changed,
   }));
 }
@@ -88,9 +87,9 @@ export class Operators {
   ): Promise<OperatorRow | 'taken' | 'tooMany'> {
     const isSupport = wanted.role === 'support';
     return withChange(this.#sql, async (tx, changed) => {
-      const [known] = await tx<{ total: bigint; is_taken: boolean | null }[]>`
+      const [known] = await tx<{ total: bigint; isTaken: boolean | null }[]>`
         SELECT count(*) AS total, bool_or(name = ${wanted.name}) AS is_taken FROM operators`;
-      if (known!.is_taken === true) return 'taken';
+      if (known!.isTaken === true) return 'taken';
       if (known!.total >= BigInt(OPERATORS_MAX)) return 'tooMany';
       const [row] = await tx<Row[]>`
         INSERT INTO operators (name, role, is_support, key_hash, prefix, expires_at, changed)
@@ -130,7 +129,7 @@ export class Operators {
         UPDATE operators SET key_hash = ${key.hash}, prefix = ${key.prefix}, expires_at = ${key.expiresAt}, issued_at = now(),
           changed = ${changed}
         WHERE name = ${name} RETURNING *`;
-      await tx`DELETE FROM operator_sessions WHERE key_hash = ${before.key_hash}`;
+      await tx`DELETE FROM operator_sessions WHERE key_hash = ${before.keyHash}`;
       const subject = `operator:${name}`;
       const after = fromRow(row!);
       await writeAuditEntry(tx, {
@@ -149,12 +148,12 @@ export class Operators {
     return withChange(this.#sql, async (tx, changed) => {
       const [before] = await tx<Row[]>`SELECT * FROM operators WHERE name = ${name} FOR UPDATE`;
       if (before === undefined) return 'missing';
-      if (before.revoked_at !== null) return 'revoked';
+      if (before.revokedAt !== null) return 'revoked';
       const [row] = await tx<Row[]>`
         UPDATE operators SET revoked_at = now(), changed = ${changed} WHERE name = ${name} RETURNING *`;
-      await tx`DELETE FROM operator_sessions WHERE key_hash = ${before.key_hash}`;
+      await tx`DELETE FROM operator_sessions WHERE key_hash = ${before.keyHash}`;
       const subject = `operator:${name}`;
-      const after = { revokedAt: row!.revoked_at, ...because(reason) };
+      const after = { revokedAt: row!.revokedAt, ...because(reason) };
       await writeAuditEntry(tx, {
         actor,
         action: 'operator.revoke',
@@ -183,23 +182,23 @@ export class Operators {
         DELETE FROM operator_sessions WHERE session_hash IN (
           SELECT session_hash FROM operator_sessions WHERE key_hash = ${session.keyHash}
           ORDER BY created_at DESC, session_hash OFFSET ${SESSIONS_PER_KEY_MAX - 1})`;
-      const [row] = await tx<{ expires_at: Date }[]>`
+      const [row] = await tx<{ expiresAt: Date }[]>`
         INSERT INTO operator_sessions (session_hash, key_hash, expires_at)
         VALUES (${session.sessionHash}, ${session.keyHash}, least(
           now() + ${session.minutes}::int * interval '1 minute',
           (SELECT expires_at FROM operators WHERE key_hash = ${session.keyHash})))
         RETURNING expires_at`;
-      const after = { expiresAt: row!.expires_at };
+      const after = { expiresAt: row!.expiresAt };
       await writeAuditEntry(tx, { actor, action: 'session.begin', subject: `operator:${actor}`, after });
-      return row!.expires_at;
+      return row!.expiresAt;
     });
   }
 
   /** Finds a session that has not expired. The caller must still check its key. */
   async findSession(sessionHash: Buffer): Promise<SessionRow | undefined> {
-    const [row] = await this.#sql<{ key_hash: Buffer; expires_at: Date }[]>`
+    const [row] = await this.#sql<{ keyHash: Buffer; expiresAt: Date }[]>`
       SELECT key_hash, expires_at FROM operator_sessions WHERE session_hash = ${sessionHash} AND expires_at > now()`;
-    return row === undefined ? undefined : { keyHash: row.key_hash, expiresAt: row.expires_at };
+    return row === undefined ? undefined : { keyHash: row.keyHash, expiresAt: row.expiresAt };
   }
 
   /** Ends the session of an operator who signs out. */

@@ -40,31 +40,31 @@ export interface PartnerRow extends PartnerSettings {
 }
 
 export interface PartnerTableRow {
-  partner_id: number;
+  partnerId: number;
   slug: string;
   name: string;
   environment: Environment;
-  is_active: boolean;
-  is_dealing: boolean;
+  isActive: boolean;
+  isDealing: boolean;
   cell: number;
-  spin_rate_limit: number;
-  api_rate_limit: number;
-  opening_balance_micros: bigint;
-  balance_mode: BalanceMode;
-  funding_micros: bigint | null;
-  large_win_threshold_micros: bigint;
-  min_ready_blocks: number;
-  max_games: number;
-  max_par_sheets: number;
-  max_webhooks: number;
-  contact_email: string | null;
-  created_at: Date;
+  spinRateLimit: number;
+  apiRateLimit: number;
+  openingBalanceMicros: bigint;
+  balanceMode: BalanceMode;
+  fundingMicros: bigint | null;
+  largeWinThresholdMicros: bigint;
+  minReadyBlocks: number;
+  maxGames: number;
+  maxParSheets: number;
+  maxWebhooks: number;
+  contactEmail: string | null;
+  createdAt: Date;
   /**
    * Former cells of the partner, each as `<cell>:<id>`, where `id` is the partner's newest entry in that
    * cell.
    */
-  former_cells: string[] | null;
-  newest_move: number;
+  formerCells: string[] | null;
+  newestMove: number;
 }
 
 /** SQL for the columns that {@link partnerFromRow} reads. */
@@ -76,7 +76,7 @@ export const PARTNER_COLUMNS = raw(
    ${NEWEST_MOVE_TEXT}`,
 );
 
-function formerCellsOf({ cell, former_cells: texts }: PartnerTableRow): FormerCell[] {
+function formerCellsOf({ cell, formerCells: texts }: PartnerTableRow): FormerCell[] {
   const newest = new Map<number, bigint>();
   for (const text of texts ?? []) {
     const [left, untilId] = text.split(':') as [string, string];
@@ -88,27 +88,27 @@ function formerCellsOf({ cell, former_cells: texts }: PartnerTableRow): FormerCe
 }
 
 export const partnerFromRow = (row: PartnerTableRow): PartnerRow => ({
-  partnerId: row.partner_id,
+  partnerId: row.partnerId,
   slug: row.slug,
   name: row.name,
   environment: row.environment,
-  isActive: row.is_active,
-  isDealing: row.is_dealing,
+  isActive: row.isActive,
+  isDealing: row.isDealing,
   cell: row.cell,
-  spinRateLimit: row.spin_rate_limit,
-  apiRateLimit: row.api_rate_limit,
-  openingBalanceMicros: safe(row.opening_balance_micros),
-  balanceMode: row.balance_mode,
-  fundingMicros: row.funding_micros === null ? null : safe(row.funding_micros),
-  largeWinThresholdMicros: safe(row.large_win_threshold_micros),
-  minReadyBlocks: row.min_ready_blocks,
-  maxGames: row.max_games,
-  maxParSheets: row.max_par_sheets,
-  maxWebhooks: row.max_webhooks,
-  contactEmail: row.contact_email,
+  spinRateLimit: row.spinRateLimit,
+  apiRateLimit: row.apiRateLimit,
+  openingBalanceMicros: safe(row.openingBalanceMicros),
+  balanceMode: row.balanceMode,
+  fundingMicros: row.fundingMicros === null ? null : safe(row.fundingMicros),
+  largeWinThresholdMicros: safe(row.largeWinThresholdMicros),
+  minReadyBlocks: row.minReadyBlocks,
+  maxGames: row.maxGames,
+  maxParSheets: row.maxParSheets,
+  maxWebhooks: row.maxWebhooks,
+  contactEmail: row.contactEmail,
   formerCells: formerCellsOf(row),
-  newestMove: row.newest_move,
-  createdAt: row.created_at,
+  newestMove: row.newestMove,
+  createdAt: row.createdAt,
 });
 
 export type NotCreated = 'slugTaken' | 'noSuchCell' | 'cellDrains';
@@ -258,9 +258,9 @@ export const WATERMARK = raw(`greatest(c.cursor_id, (SELECT max(m.until_id) FROM
  * @throws Error if there is no such partner
  */
 export async function ledgerWatermark(sql: Sql, partnerId: number): Promise<LedgerWatermark> {
-  const [row] = await sql<{ cell: number; token: string; to_id: bigint; time_ms: number }[]>`
+  const [row] = await sql<{ cell: number; token: string; toId: bigint; timeMs: number }[]>`
     SELECT cell, ${TOKEN} AS token, ${WATERMARK} AS to_id, (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS time_ms FROM partners p JOIN cells c USING (cell)
     WHERE p.partner_id = ${partnerId}`;
   if (row === undefined) throw new Error(`There is no partner ${partnerId}`);
-  return { cell: row.cell, epoch: row.token, toId: row.to_id, timeMs: row.time_ms };
+  return { cell: row.cell, epoch: row.token, toId: row.toId, timeMs: row.timeMs };
 }

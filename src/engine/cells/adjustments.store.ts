@@ -105,20 +105,20 @@ export class Adjustments {
     const { partnerId } = range;
     const playerId = range.playerId ?? null;
     const page = await feedPageOf(this.#sql, 'adjustments.entry_id', range, limit, {
-      rowsOf: (fromId, toId, count) => this.#sql<{ entry_id: bigint; reason: string }[]>`
+      rowsOf: (fromId, toId, count) => this.#sql<{ entryId: bigint; reason: string }[]>`
         SELECT entry_id, reason FROM adjustments
         WHERE partner_id = ${partnerId} AND entry_id >= ${fromId} AND entry_id < ${toId}
           AND (${playerId}::text IS NULL OR player_id = ${playerId})
         ORDER BY entry_id LIMIT ${count}`,
-      idOf: (row) => row.entry_id,
+      idOf: (row) => row.entryId,
     });
     const entries = await findEntries(
       this.#sql,
-      page.items.map((row) => row.entry_id),
+      page.items.map((row) => row.entryId),
     );
-    const items = page.items.map(({ entry_id, reason }) => {
-      const entry = entries.get(entry_id);
-      if (entry === undefined) throw new Error(`The ledger has no entry ${entry_id} of an adjustment`);
+    const items = page.items.map(({ entryId, reason }) => {
+      const entry = entries.get(entryId);
+      if (entry === undefined) throw new Error(`The ledger has no entry ${entryId} of an adjustment`);
       return { ...adjustmentOf(entry), reason };
     });
     return { ...page, items };
@@ -128,10 +128,10 @@ export class Adjustments {
   async ofEntries(partnerId: number, entries: readonly LedgerEntry[]): Promise<ReasonedAdjustment[]> {
     const adjustments = entries.filter(({ kind }) => kind === 'adjustment').map(adjustmentOf);
     if (adjustments.length === 0) return [];
-    const rows = await this.#sql<{ request_id: string; reason: string }[]>`
+    const rows = await this.#sql<{ requestId: string; reason: string }[]>`
       SELECT request_id, reason FROM adjustments WHERE partner_id = ${partnerId}
         AND request_id = ANY(${textArrayOf(adjustments.map(({ requestId }) => requestId))}::text[])`;
-    const reasons = new Map(rows.map((row) => [row.request_id, row.reason]));
+    const reasons = new Map(rows.map((row) => [row.requestId, row.reason]));
     return adjustments.map((adjustment) => ({
       ...adjustment,
       reason: reasons.get(adjustment.requestId)!,
@@ -167,14 +167,14 @@ function recordOnce(sql: Sql, actor: string, wanted: Adjustment): Promise<Intent
     // A single statement reads the intent and the epoch, so that the two values are from the same moment.
     const [row] = await tx<
       {
-        intent_id: bigint;
-        player_id: string;
-        amount_micros: bigint;
+        intentId: bigint;
+        playerId: string;
+        amountMicros: bigint;
         reason: string;
-        handed_over_id: bigint;
-        is_old: boolean;
+        handedOverId: bigint;
+        isOld: boolean;
         cell: number;
-        newest_move: number;
+        newestMove: number;
         token: string;
       }[]
     >`
@@ -185,17 +185,17 @@ function recordOnce(sql: Sql, actor: string, wanted: Adjustment): Promise<Intent
       WHERE partner_id = ${partnerId} AND request_id = ${requestId}`;
     if (row === undefined) return undefined;
     const isSame =
-      row.player_id === playerId && row.amount_micros === BigInt(amountMicros) && row.reason === reason;
+      row.playerId === playerId && row.amountMicros === BigInt(amountMicros) && row.reason === reason;
     if (!isSame) return 'reused' as const;
     return {
       ...wanted,
-      intentId: safe(row.intent_id),
+      intentId: safe(row.intentId),
       cell: row.cell,
-      newestMove: row.newest_move,
+      newestMove: row.newestMove,
       epoch: row.token,
       isNew: made.length > 0,
-      isOld: row.is_old,
-      runsReachId: row.handed_over_id,
+      isOld: row.isOld,
+      runsReachId: row.handedOverId,
     };
   });
 }
@@ -210,12 +210,12 @@ export async function noteAdjustments(
     request: requestId,
     entry: String(entryId),
   }));
-  const noted = await tx<{ entry_id: bigint; reason: string }[]>`
+  const noted = await tx<{ entryId: bigint; reason: string }[]>`
     UPDATE adjustments a SET entry_id = t.entry
     FROM json_to_recordset(${JSON.stringify(rows)}::json) AS t(partner int, request text, entry bigint)
     WHERE a.partner_id = t.partner AND a.request_id = t.request
     RETURNING a.entry_id, a.reason`;
-  const reasons = new Map(noted.map((row) => [row.entry_id, row.reason]));
+  const reasons = new Map(noted.map((row) => [row.entryId, row.reason]));
   return adjustments.flatMap((adjustment) => {
     const reason = reasons.get(adjustment.entryId);
     return reason === undefined ? [] : [{ ...adjustment, reason }];

@@ -24,9 +24,9 @@ export interface AnsweredEntry {
  * is on record.
  */
 export async function answeredUnder(sql: Sql, { cell, epoch }: CellLease): Promise<bigint> {
-  const [row] = await sql<{ entry_id: bigint }[]>`
+  const [row] = await sql<{ entryId: bigint }[]>`
     SELECT entry_id FROM answered_entries WHERE cell = ${cell} AND epoch = ${epoch}`;
-  return row?.entry_id ?? 0n;
+  return row?.entryId ?? 0n;
 }
 
 /**
@@ -92,7 +92,7 @@ export class Answered {
       const lost: bigint[] = [];
       for (let from = 0; from < spins.length; from += SPINS_A_STATEMENT) {
         const some = spins.slice(from, from + SPINS_A_STATEMENT);
-        const rows = await tx<{ entry_id: bigint }[]>`
+        const rows = await tx<{ entryId: bigint }[]>`
           INSERT INTO lost_spins (entry_id, partner_id, game_id, player_id, request_id, outcome_code, balance_micros, cell, epoch)
           SELECT a.*, ${cell}::int, ${epoch}
           FROM ${rowsOf(some, { entryId: 'bigint', partnerId: 'int', gameId: 'int', playerId: 'text', requestId: 'text', outcomeCode: 'int', balanceMicros: 'bigint' }, 'a')}
@@ -103,7 +103,7 @@ export class Answered {
               AND l.outcome_code = a.outcome_code)
           ON CONFLICT DO NOTHING
           RETURNING entry_id`;
-        for (const row of rows) lost.push(row.entry_id);
+        for (const row of rows) lost.push(row.entryId);
       }
       if (lost.length + notRemembered > 0) {
         const ids = lost.sort((a, b) => (a < b ? -1 : 1));
@@ -135,26 +135,26 @@ export interface LostSpin extends AnsweredSpin {
 export async function lostSpins(sql: Sql, limit: number): Promise<LostSpin[]> {
   const rows = await sql<
     {
-      entry_id: bigint;
-      partner_id: number;
-      game_id: number;
-      player_id: string;
-      request_id: string | null;
-      outcome_code: number;
-      balance_micros: bigint;
-      found_at: Date;
+      entryId: bigint;
+      partnerId: number;
+      gameId: number;
+      playerId: string;
+      requestId: string | null;
+      outcomeCode: number;
+      balanceMicros: bigint;
+      foundAt: Date;
     }[]
   >`
     SELECT entry_id, partner_id, game_id, player_id, request_id, outcome_code, balance_micros, found_at
     FROM lost_spins ORDER BY entry_id DESC LIMIT ${limit}`;
   return rows.map((row) => ({
-    entryId: row.entry_id,
-    partnerId: row.partner_id,
-    gameId: row.game_id,
-    playerId: row.player_id,
-    requestId: row.request_id ?? undefined,
-    outcomeCode: row.outcome_code,
-    balanceMicros: safe(row.balance_micros),
-    foundAt: row.found_at,
+    entryId: row.entryId,
+    partnerId: row.partnerId,
+    gameId: row.gameId,
+    playerId: row.playerId,
+    requestId: row.requestId ?? undefined,
+    outcomeCode: row.outcomeCode,
+    balanceMicros: safe(row.balanceMicros),
+    foundAt: row.foundAt,
   }));
 }

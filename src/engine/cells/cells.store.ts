@@ -29,7 +29,7 @@ interface Row {
   fence: bigint;
   epoch: bigint;
   token: string;
-  cursor_id: bigint;
+  cursorId: bigint;
   halted: string | null;
 }
 
@@ -38,7 +38,7 @@ const fromRow = (row: Row): CellLease => ({
   fence: row.fence,
   epoch: row.epoch,
   token: row.token,
-  cursorId: row.cursor_id,
+  cursorId: row.cursorId,
   halted: row.halted,
 });
 
@@ -195,7 +195,12 @@ export class FencedError extends Error {}
  */
 export async function moveCursors(tx: Transaction, moves: readonly CursorMove[]): Promise<void> {
   const cells = arrayOf(moves.map(({ lease }) => lease.cell));
-  const given = moves.map(({ lease, from, first, to }) => ({ ...lease, fromId: from, firstId: first, toId: to }));
+  const given = moves.map(({ lease, from, first, to }) => ({
+    ...lease,
+    fromId: from,
+    firstId: first,
+    toId: to,
+  }));
   const rows = await tx<{ cell: number }[]>`
     WITH held AS MATERIALIZED (SELECT cell FROM cells WHERE cell = ANY(${cells}::int[]) ORDER BY cell FOR NO KEY UPDATE)
     UPDATE cells c SET cursor_id = m.to_id, unchecked_from = coalesce(c.unchecked_from, m.first_id)
@@ -283,8 +288,8 @@ export async function writtenOf(
 }
 
 export async function committedIdOf(sql: Sql, cell: number): Promise<bigint> {
-  const [row] = await sql<{ cursor_id: bigint }[]>`SELECT cursor_id FROM cells WHERE cell = ${cell}`;
-  return row?.cursor_id ?? 0n;
+  const [row] = await sql<{ cursorId: bigint }[]>`SELECT cursor_id FROM cells WHERE cell = ${cell}`;
+  return row?.cursorId ?? 0n;
 }
 
 /** Returns the cell of a partner, or undefined if the partner does not exist. */
@@ -326,9 +331,9 @@ export class Cells {
   }
 
   async cursors(): Promise<{ cell: number; epoch: string; cursor: bigint }[]> {
-    const rows = await this.#sql<{ cell: number; token: string; cursor_id: bigint }[]>`
+    const rows = await this.#sql<{ cell: number; token: string; cursorId: bigint }[]>`
       SELECT cell, ${TOKEN} AS token, cursor_id FROM cells`;
-    return rows.map((row) => ({ cell: row.cell, epoch: row.token, cursor: row.cursor_id }));
+    return rows.map((row) => ({ cell: row.cell, epoch: row.token, cursor: row.cursorId }));
   }
 
   async halted(): Promise<{ cell: number; reason: string }[]> {
@@ -344,13 +349,13 @@ export class Cells {
     readonly workers: number;
     readonly cells: readonly { readonly cell: number; readonly lapsedAt: Date | null }[];
   }> {
-    const rows = await this.#sql<{ cell: number; lapsed_at: Date | null; workers: number }[]>`
+    const rows = await this.#sql<{ cell: number; lapsedAt: Date | null; workers: number }[]>`
       SELECT cell, nullif(lease_until, '-infinity') AS lapsed_at,
         (SELECT count(*) FROM workers WHERE alive_until >= now())::int AS workers
       FROM cells WHERE lease_until < now() ORDER BY cell`;
     return {
       workers: rows[0]?.workers ?? 0,
-      cells: rows.map((row) => ({ cell: row.cell, lapsedAt: row.lapsed_at })),
+      cells: rows.map((row) => ({ cell: row.cell, lapsedAt: row.lapsedAt })),
     };
   }
 
@@ -411,8 +416,8 @@ async function takesNobody(tx: Transaction, without: number): Promise<boolean> {
 
 /** True if a cell takes no new partners; undefined if the cell does not exist. */
 export async function drainingOf(tx: Transaction, cell: number): Promise<boolean | undefined> {
-  const [row] = await tx<{ is_draining: boolean }[]>`SELECT is_draining FROM cells WHERE cell = ${cell}`;
-  return row?.is_draining;
+  const [row] = await tx<{ isDraining: boolean }[]>`SELECT is_draining FROM cells WHERE cell = ${cell}`;
+  return row?.isDraining;
 }
 
 /** The partners to select: all partners of a cell, given by its number, or a single partner. */

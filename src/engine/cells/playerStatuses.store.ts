@@ -32,22 +32,22 @@ export interface PlayerStatusOnRecord extends PlayerOfPartner {
 const TOKEN = raw("(SELECT dataset_id FROM installation) || ':' || epoch");
 
 interface OnRecordRow {
-  readonly partner_id: number;
-  readonly player_id: string;
+  readonly partnerId: number;
+  readonly playerId: string;
   readonly status: PlayerStatus;
   readonly change: number;
   readonly cell: number;
-  readonly newest_move: number;
+  readonly newestMove: number;
   readonly token: string;
 }
 
 const onRecord = (row: OnRecordRow): PlayerStatusOnRecord => ({
-  partnerId: row.partner_id,
-  playerId: row.player_id,
+  partnerId: row.partnerId,
+  playerId: row.playerId,
   status: row.status,
   change: row.change,
   cell: row.cell,
-  newestMove: row.newest_move,
+  newestMove: row.newestMove,
   epoch: row.token,
 });
 
@@ -165,12 +165,12 @@ export async function playerStatuses(
   sql: Sql | Transaction,
   scope: PartnerScope,
 ): Promise<Omit<PlayerStatusOnRecord, 'cell' | 'newestMove' | 'epoch'>[]> {
-  const rows = await sql<{ partner_id: number; player_id: string; status: PlayerStatus; change: number }[]>`
+  const rows = await sql<{ partnerId: number; playerId: string; status: PlayerStatus; change: number }[]>`
     SELECT partner_id, player_id, status, change
     FROM player_statuses JOIN partners USING (partner_id) WHERE ${inScope(scope)}`;
   return rows.map((row) => ({
-    partnerId: row.partner_id,
-    playerId: row.player_id,
+    partnerId: row.partnerId,
+    playerId: row.playerId,
     status: row.status,
     change: row.change,
   }));

@@ -30,9 +30,9 @@ export interface CommittedPot {
 }
 
 interface BookedPotRow {
-  game_id: number;
+  gameId: number;
   progress: bigint;
-  budget_micros: bigint;
+  budgetMicros: bigint;
   paid: bigint;
   rules: CommunalRules;
 }
@@ -41,9 +41,9 @@ const BOOKED_POT = raw(`game_id, progress, budget_micros, rules,
   (SELECT coalesce(sum(paid_micros), 0) FROM communal_days d WHERE d.game_id = p.game_id) AS paid`);
 
 const bookedPotOf = (row: BookedPotRow): CommittedPot => ({
-  gameId: row.game_id,
+  gameId: row.gameId,
   progress: row.progress,
-  budgetMicros: row.budget_micros,
+  budgetMicros: row.budgetMicros,
   paidMicros: row.paid,
   rules: row.rules,
 });
@@ -121,10 +121,10 @@ export interface PlayerShare {
 }
 
 interface NoticeRow {
-  event_id: bigint;
-  tier_level: number;
-  tier_name: string;
-  paid_micros: bigint;
+  eventId: bigint;
+  tierLevel: number;
+  tierName: string;
+  paidMicros: bigint;
   share: bigint | null;
 }
 
@@ -146,7 +146,7 @@ export class Communal {
   ): Promise<RulesVersion> {
     return this.#sql.begin(async (tx) => {
       // The row lock makes concurrent calls create the versions of a game one after the other.
-      const [row] = await tx<{ cell: number; newest_move: number; epoch: string }[]>`
+      const [row] = await tx<{ cell: number; newestMove: number; epoch: string }[]>`
         SELECT cell, ${NEWEST_MOVE}, (SELECT dataset_id FROM installation) || ':' || epoch AS epoch
         FROM games JOIN partners USING (partner_id) JOIN cells USING (cell) WHERE game_id = ${gameId} FOR NO KEY UPDATE OF games`;
       const [newest] = await tx<{ version: number; rules: CommunalRules }[]>`
@@ -164,7 +164,7 @@ export class Communal {
         before: newest?.rules,
         after: { ...rules, version, resetsProgress, ...because(reason) },
       });
-      return { version, cell: row!.cell, newestMove: row!.newest_move, epoch: row!.epoch };
+      return { version, cell: row!.cell, newestMove: row!.newestMove, epoch: row!.epoch };
     });
   }
 
@@ -210,7 +210,7 @@ export class Communal {
         rules: row.rules,
         paidMicros: row.paid,
         progress: safe(row.progress),
-        budgetMicros: safe(row.budget_micros),
+        budgetMicros: safe(row.budgetMicros),
       }
     );
   }
@@ -232,14 +232,14 @@ export class Communal {
       }
       const [row] = await tx<
         {
-          funding_id: bigint;
-          amount_micros: bigint;
+          fundingId: bigint;
+          amountMicros: bigint;
           reason: string;
-          budget_micros: bigint | null;
-          handed_over_id: bigint;
-          is_old: boolean;
+          budgetMicros: bigint | null;
+          handedOverId: bigint;
+          isOld: boolean;
           cell: number;
-          newest_move: number;
+          newestMove: number;
           token: string;
         }[]
       >`
@@ -251,17 +251,17 @@ export class Communal {
           installation
         WHERE game_id = ${gameId} AND request_id = ${requestId}`;
       if (row === undefined) return 'withdrawn' as const;
-      if (row.amount_micros !== BigInt(amountMicros) || row.reason !== reason) return 'reused' as const;
+      if (row.amountMicros !== BigInt(amountMicros) || row.reason !== reason) return 'reused' as const;
       return {
         ...wanted,
-        fundingId: safe(row.funding_id),
+        fundingId: safe(row.fundingId),
         cell: row.cell,
-        newestMove: row.newest_move,
+        newestMove: row.newestMove,
         epoch: row.token,
         isNew: made.length > 0,
-        isOld: row.is_old,
-        runsReachId: row.handed_over_id,
-        budgetMicros: row.budget_micros === null ? undefined : safe(row.budget_micros),
+        isOld: row.isOld,
+        runsReachId: row.handedOverId,
+        budgetMicros: row.budgetMicros === null ? undefined : safe(row.budgetMicros),
       };
     });
   }
@@ -331,10 +331,10 @@ export class Communal {
   ): Promise<{ events: CommunalEvent[]; total: number }> {
     const rows = await this.#sql<
       {
-        event_id: bigint;
-        tier_level: number;
-        tier_name: string;
-        paid_micros: bigint;
+        eventId: bigint;
+        tierLevel: number;
+        tierName: string;
+        paidMicros: bigint;
         winners: number;
         status: string;
       }[]
@@ -343,23 +343,23 @@ export class Communal {
       WHERE game_id = ${gameId} ORDER BY event_id DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
     const [count] = await this.#sql<{ total: bigint }[]>`
       SELECT count(*) AS total FROM communal_events WHERE game_id = ${gameId}`;
-    const shares = await this.#sql<{ event_id: bigint; player_id: string; amount_micros: bigint }[]>`
+    const shares = await this.#sql<{ eventId: bigint; playerId: string; amountMicros: bigint }[]>`
       SELECT s.event_id, player_id, amount_micros
-      FROM unnest(${arrayOf(rows.map((row) => row.event_id))}::bigint[]) AS e(event_id) CROSS JOIN LATERAL (
+      FROM unnest(${arrayOf(rows.map((row) => row.eventId))}::bigint[]) AS e(event_id) CROSS JOIN LATERAL (
         SELECT * FROM communal_shares c
         WHERE c.entry_id BETWEEN e.event_id AND e.event_id + ${EVENT_IDS} AND c.event_id = e.event_id) AS s
       ORDER BY entry_id`;
     return {
       events: rows.map((row) => ({
-        eventId: row.event_id,
-        tierLevel: row.tier_level,
-        tierName: row.tier_name,
-        paidMicros: row.paid_micros,
+        eventId: row.eventId,
+        tierLevel: row.tierLevel,
+        tierName: row.tierName,
+        paidMicros: row.paidMicros,
         winners: row.winners,
         status: row.status,
         shares: shares
-          .filter((share) => share.event_id === row.event_id)
-          .map((share) => ({ playerId: share.player_id, amountMicros: share.amount_micros })),
+          .filter((share) => share.eventId === row.eventId)
+          .map((share) => ({ playerId: share.playerId, amountMicros: share.amountMicros })),
       })),
       total: safe(count!.total),
     };
@@ -374,14 +374,14 @@ export class Communal {
   ): Promise<{ shares: PlayerShare[]; total: number }> {
     const rows = await this.#sql<
       {
-        entry_id: bigint;
-        event_id: bigint;
-        game_id: number;
-        tier_level: number;
-        tier_name: string;
-        amount_micros: bigint;
-        is_trigger: boolean;
-        told_by: bigint | null;
+        entryId: bigint;
+        eventId: bigint;
+        gameId: number;
+        tierLevel: number;
+        tierName: string;
+        amountMicros: bigint;
+        isTrigger: boolean;
+        toldBy: bigint | null;
       }[]
     >`
       SELECT entry_id, event_id, s.game_id, tier_level, tier_name, s.amount_micros, is_trigger, told_by
@@ -392,14 +392,14 @@ export class Communal {
       SELECT count(*) AS total FROM communal_shares WHERE partner_id = ${partnerId} AND player_id = ${playerId}`;
     return {
       shares: rows.map((row) => ({
-        entryId: row.entry_id,
-        eventId: row.event_id,
-        gameId: row.game_id,
-        tierLevel: row.tier_level,
-        tierName: row.tier_name,
-        amountMicros: row.amount_micros,
-        isTrigger: row.is_trigger,
-        notifiedBy: row.told_by,
+        entryId: row.entryId,
+        eventId: row.eventId,
+        gameId: row.gameId,
+        tierLevel: row.tierLevel,
+        tierName: row.tierName,
+        amountMicros: row.amountMicros,
+        isTrigger: row.isTrigger,
+        notifiedBy: row.toldBy,
       })),
       total: safe(count!.total),
     };
@@ -414,10 +414,10 @@ export class Communal {
 }
 
 const noticeOfRow = (row: NoticeRow, isTrigger: boolean): BonusNotice => ({
-  eventId: row.event_id,
-  tierLevel: row.tier_level,
-  tierName: row.tier_name,
-  paidMicros: safe(row.paid_micros),
+  eventId: row.eventId,
+  tierLevel: row.tierLevel,
+  tierName: row.tierName,
+  paidMicros: safe(row.paidMicros),
   shareMicros: safe(row.share ?? 0n),
   isTrigger,
 });
@@ -430,10 +430,10 @@ export async function noticesOfSpins(
   sql: Sql,
   spinIds: readonly bigint[],
 ): Promise<Map<bigint, BonusNotice>> {
-  const rows = await sql<(NoticeRow & { spin_id: bigint })[]>`
+  const rows = await sql<(NoticeRow & { spinId: bigint })[]>`
     SELECT u.spin_id, e.event_id, tier_level, tier_name, paid_micros, s.amount_micros AS share
     FROM unnest(${arrayOf(spinIds)}::bigint[]) AS u(spin_id)
       LEFT JOIN communal_shares s ON s.told_by = u.spin_id
       JOIN communal_events e ON e.event_id = coalesce(s.event_id, u.spin_id) AND paid_micros > 0`;
-  return new Map(rows.map((row) => [row.spin_id, noticeOfRow(row, row.event_id === row.spin_id)]));
+  return new Map(rows.map((row) => [row.spinId, noticeOfRow(row, row.eventId === row.spinId)]));
 }

@@ -164,9 +164,9 @@ async function bookChanges(
   changes: readonly PotChange[],
   events: readonly CommittedEvent[],
 ): Promise<void> {
-  const [row] = await tx<{ version: number; progress: bigint; budget_micros: bigint }[]>`
+  const [row] = await tx<{ version: number; progress: bigint; budgetMicros: bigint }[]>`
     SELECT version, progress, budget_micros FROM communal_pots WHERE game_id = ${gameId} FOR UPDATE`;
-  let at = { progress: safe(row?.progress ?? 0n), budgetMicros: safe(row?.budget_micros ?? 0n) };
+  let at = { progress: safe(row?.progress ?? 0n), budgetMicros: safe(row?.budgetMicros ?? 0n) };
   let version = row?.version ?? 0;
   let paid = events.reduce(
     (sum, event) => (event.gameId === gameId ? sum + BigInt(event.paidMicros) : sum),

@@ -41,7 +41,7 @@ export async function hasPots(sql: Sql, scope: PartnerScope): Promise<boolean> {
  */
 export async function adoptRules(tx: Transaction, scope: PartnerScope, cursorId: bigint): Promise<void> {
   await withdrawUnconfirmed(tx, scope);
-  const rows = await tx<{ game_id: number; version: number; resets: boolean; is_enabled: boolean }[]>`
+  const rows = await tx<{ gameId: number; version: number; resets: boolean; isEnabled: boolean }[]>`
     SELECT game_id, max(version) AS version, bool_or(resets_progress) AS resets,
       bool_or((rules->>'enabled')::boolean) AS is_enabled
     FROM communal_rules r JOIN games USING (game_id) JOIN partners USING (partner_id)
@@ -50,11 +50,11 @@ export async function adoptRules(tx: Transaction, scope: PartnerScope, cursorId:
     GROUP BY game_id`;
   for (const row of rows) {
     await tx`
-      UPDATE communal_rules SET in_force_from = ${cursorId} WHERE game_id = ${row.game_id} AND version <= ${row.version} AND in_force_from IS NULL`;
+      UPDATE communal_rules SET in_force_from = ${cursorId} WHERE game_id = ${row.gameId} AND version <= ${row.version} AND in_force_from IS NULL`;
     await tx`
       INSERT INTO communal_pots AS t (game_id, version, progress, budget_micros, recency_from, noted_to)
-      VALUES (${row.game_id}, ${row.version}, 0, 0,
-        CASE WHEN ${row.is_enabled}::boolean THEN ${cursorId}::bigint END, 0)
+      VALUES (${row.gameId}, ${row.version}, 0, 0,
+        CASE WHEN ${row.isEnabled}::boolean THEN ${cursorId}::bigint END, 0)
       ON CONFLICT (game_id) DO UPDATE SET version = excluded.version,
         progress = CASE WHEN ${row.resets}::boolean THEN 0 ELSE t.progress END,
         recency_from = coalesce(t.recency_from, excluded.recency_from)`;
@@ -62,12 +62,12 @@ export async function adoptRules(tx: Transaction, scope: PartnerScope, cursorId:
 }
 
 async function withdrawUnconfirmed(tx: Transaction, scope: PartnerScope): Promise<void> {
-  const withdrawn = await tx<{ game_id: number; version: number }[]>`
+  const withdrawn = await tx<{ gameId: number; version: number }[]>`
     DELETE FROM communal_rules r USING games JOIN partners USING (partner_id)
     WHERE r.game_id = games.game_id AND ${inScope(scope)} AND in_force_from IS NULL AND confirmed_at IS NULL
       AND version > (SELECT coalesce(max(version), 0) FROM communal_pots p WHERE p.game_id = r.game_id)
     RETURNING r.game_id, version`;
-  for (const { game_id: gameId, version } of withdrawn)
+  for (const { gameId, version } of withdrawn)
     await writeAuditEntry(tx, {
       actor: 'worker',
       action: 'communal.set.refused',
@@ -79,42 +79,43 @@ async function withdrawUnconfirmed(tx: Transaction, scope: PartnerScope): Promis
 export async function potsOf(sql: Sql | Transaction, scope: PartnerScope): Promise<RecoveredPot[]> {
   const pots = await sql<
     {
-      game_id: number;
-      partner_id: number;
+      gameId: number;
+      partnerId: number;
       version: number;
       rules: CommunalRules;
-      recency_from: bigint | null;
+      recencyFrom: bigint | null;
       progress: bigint;
-      budget_micros: bigint;
+      budgetMicros: bigint;
     }[]
   >`
     SELECT game_id, partner_id, version, rules, recency_from, progress, budget_micros
     FROM communal_pots JOIN communal_rules USING (game_id, version) JOIN games USING (game_id)
       JOIN partners USING (partner_id)
     WHERE ${inScope(scope)}`;
-  const recent = await sql<{ game_id: number; player_id: string; spin_id: bigint }[]>`
+  const recent = await sql<{ gameId: number; playerId: string; spinId: bigint }[]>`
     SELECT game_id, player_id, spin_id FROM communal_recency JOIN communal_pots USING (game_id) JOIN games USING (game_id)
       JOIN partners USING (partner_id)
     WHERE ${inScope(scope)} AND spin_id > recency_from`;
   return pots.map((row) => ({
-    gameId: row.game_id,
-    partnerId: row.partner_id,
+    gameId: row.gameId,
+    partnerId: row.partnerId,
     version: row.version,
     rules: row.rules,
-    remembersPlayers: row.recency_from !== null,
-    recencyFrom: row.recency_from ?? undefined,
+    remembersPlayers: row.recencyFrom !== null,
+    recencyFrom: row.recencyFrom ?? undefined,
     progress: safe(row.progress),
-    budgetMicros: safe(row.budget_micros),
+    budgetMicros: safe(row.budgetMicros),
     recent: recent
-      .filter((each) => each.game_id === row.game_id)
-      .map((each) => ({ playerId: each.player_id, spinId: each.spin_id })),
+      .filter((each) => each.gameId === row.gameId)
+      .map((each) => ({ playerId: each.playerId, spinId: each.spinId })),
   }));
 }
 
 /**
  * Updates communal_recency from the ledger's entries. This is part of the transaction of a player checkpoint.
  * Only the most recent players of a game are kept, as many as the largest community can have.
- * @param ranges SQL table `c` with a range of entry ids for each cell: `cell`, `from_id` and `to_id`, both inclusive
+ * @param ranges SQL table `c` with a range of entry ids for each cell: `cell`, `from_id` and `to_id`, both
+ * inclusive
  */
 export async function checkpointRecency(
   tx: Transaction,
@@ -123,10 +124,10 @@ export async function checkpointRecency(
   ranges: unknown,
 ): Promise<void> {
   const games = await tx<
-    { game_id: number }[]
+    { gameId: number }[]
   >`SELECT game_id FROM communal_pots WHERE recency_from IS NOT NULL`;
   if (games.length === 0) return;
-  const gameIds = arrayOf(games.map((row) => row.game_id));
+  const gameIds = arrayOf(games.map((row) => row.gameId));
   await tx`
     INSERT INTO communal_recency AS t (game_id, player_id, spin_id)
     SELECT game_id, player_id, spin_id FROM (
@@ -173,13 +174,13 @@ export async function waitingShares(
 > {
   const rows = await sql<
     {
-      partner_id: number;
-      player_id: string;
-      entry_id: bigint;
-      event_id: bigint;
-      tier_level: number;
-      tier_name: string;
-      paid_micros: bigint;
+      partnerId: number;
+      playerId: string;
+      entryId: bigint;
+      eventId: bigint;
+      tierLevel: number;
+      tierName: string;
+      paidMicros: bigint;
       share: bigint;
     }[]
   >`
@@ -187,13 +188,13 @@ export async function waitingShares(
     FROM communal_shares s JOIN communal_events USING (event_id) JOIN partners USING (partner_id)
     WHERE ${inScope(scope)} AND told_by IS NULL ORDER BY entry_id`;
   return rows.map((row) => ({
-    partnerId: row.partner_id,
-    playerId: row.player_id,
-    entryId: row.entry_id,
-    eventId: row.event_id,
-    tierLevel: row.tier_level,
-    tierName: row.tier_name,
-    paidMicros: safe(row.paid_micros),
+    partnerId: row.partnerId,
+    playerId: row.playerId,
+    entryId: row.entryId,
+    eventId: row.eventId,
+    tierLevel: row.tierLevel,
+    tierName: row.tierName,
+    paidMicros: safe(row.paidMicros),
     shareMicros: safe(row.share),
   }));
 }

@@ -207,14 +207,14 @@ async function moveProgress(
   tx: Transaction,
   progress: FlushTotals['progress'],
 ): Promise<{ gameId: number; isSoldOut: boolean }[]> {
-  const rows = await tx<{ game_id: number; next_index: bigint; pool_size: number | null }[]>`
+  const rows = await tx<{ gameId: number; nextIndex: bigint; poolSize: number | null }[]>`
     INSERT INTO game_progress AS t (game_id, next_index)
     SELECT u.game_id, u.to_index FROM ${rowsOf(progress, { gameId: 'int', fromIndex: 'bigint', toIndex: 'bigint' }, 'u')}
     WHERE u.from_index = coalesce((SELECT p.next_index FROM game_progress p WHERE p.game_id = u.game_id), 0)
     ON CONFLICT (game_id) DO UPDATE SET next_index = excluded.next_index
     RETURNING game_id, next_index, (SELECT pool_size FROM raffles r WHERE r.game_id = t.game_id) AS pool_size`;
   if (rows.length !== progress.length) {
-    const booked = new Set(rows.map((row) => row.game_id));
+    const booked = new Set(rows.map((row) => row.gameId));
     const wrong = progress.filter((g) => !booked.has(g.gameId));
     throw new ProgressError(
       wrong
@@ -223,8 +223,8 @@ async function moveProgress(
     );
   }
   return rows
-    .filter((row) => row.pool_size !== null)
-    .map((row) => ({ gameId: row.game_id, isSoldOut: row.next_index === BigInt(row.pool_size!) }));
+    .filter((row) => row.poolSize !== null)
+    .map((row) => ({ gameId: row.gameId, isSoldOut: row.nextIndex === BigInt(row.poolSize!) }));
 }
 
 async function addOpenings(tx: Transaction, openings: FlushTotals['openings']): Promise<void> {

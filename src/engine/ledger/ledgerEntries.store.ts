@@ -24,18 +24,18 @@ export class LedgerEntries {
    * it.
    */
   async findTicket(gameId: number, requestId: string): Promise<LedgerEntry | undefined> {
-    const [row] = await this.#sql<{ entry_id: bigint }[]>`
+    const [row] = await this.#sql<{ entryId: bigint }[]>`
       SELECT entry_id FROM ticket_requests WHERE game_id = ${gameId} AND request_id = ${requestId}`;
     // The entry is read by a separate statement, because with a known id Postgres reads only the partition of
     // its day.
-    return row === undefined ? undefined : this.find(row.entry_id);
+    return row === undefined ? undefined : this.find(row.entryId);
   }
 
   /** Finds the committed adjustment of a partner's requestId. */
   async findAdjustment(partnerId: number, requestId: string): Promise<LedgerEntry | undefined> {
-    const [row] = await this.#sql<{ entry_id: bigint | null }[]>`
+    const [row] = await this.#sql<{ entryId: bigint | null }[]>`
       SELECT entry_id FROM adjustments WHERE partner_id = ${partnerId} AND request_id = ${requestId}`;
-    return row === undefined || row.entry_id === null ? undefined : this.find(row.entry_id);
+    return row === undefined || row.entryId === null ? undefined : this.find(row.entryId);
   }
 }
 
@@ -46,11 +46,11 @@ export const findEntry = async (sql: Sql, entryId: bigint): Promise<LedgerEntry 
 export async function findEntries(sql: Sql, ids: readonly bigint[]): Promise<Map<bigint, LedgerEntry>> {
   const rows = await sql<EntryRow[]>`
     SELECT ${COLUMNS} FROM ledger WHERE entry_id = ANY(${arrayOf(ids)}::bigint[])`;
-  const found = new Map(rows.map((row) => [row.entry_id, entryOfRow(row)]));
+  const found = new Map(rows.map((row) => [row.entryId, entryOfRow(row)]));
   const missing = ids.filter((id) => !found.has(id));
   if (missing.length === 0) return found;
   const kept = await sql<EntryRow[]>`
     SELECT ${COLUMNS} FROM kept_entries WHERE entry_id = ANY(${arrayOf(missing)}::bigint[])`;
-  for (const row of kept) found.set(row.entry_id, entryOfRow(row));
+  for (const row of kept) found.set(row.entryId, entryOfRow(row));
   return found;
 }

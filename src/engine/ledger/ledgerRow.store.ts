@@ -77,8 +77,8 @@ export function rowReader<M extends LedgerMember>(
  */
 export const ledgerRowOf = (row: EntryRow, toNumber: (value: bigint) => number = safe): LedgerRow =>
   Object.fromEntries(
-    LEDGER_MEMBERS.map(([member, { name, value }]) => {
-      const read = row[name as keyof EntryRow];
+    LEDGER_MEMBERS.map(([member, { value }]) => {
+      const read = row[member === 'id' ? 'entryId' : member];
       return [member, typeof read === 'bigint' && value === 'number' ? toNumber(read) : read];
     }),
   ) as unknown as LedgerRow;

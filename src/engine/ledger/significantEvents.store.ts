@@ -60,7 +60,7 @@ interface Row {
   action: string;
   actor: string;
   subject: string;
-  partner_id: number | null;
+  partnerId: number | null;
   before: unknown;
   after: unknown;
 }
@@ -197,7 +197,7 @@ const eventOf = (row: Row, source: 'a' | 'w'): SignificantEvent => ({
   severity: severityOf(row.action),
   actor: row.actor,
   subject: row.subject,
-  partnerId: row.partner_id,
+  partnerId: row.partnerId,
   ...(source === 'w' ? winOf(row.after as LargeWin) : objectsOf(row.subject)),
   data: source === 'w' ? row.after : { before: row.before, after: row.after },
 });

@@ -20,9 +20,9 @@ const COUNT_LOCK = 7_310_048;
 export async function countTrafficHours(sql: Sql): Promise<void> {
   await sql.begin(async (tx) => {
     const [lock] = await tx<
-      { is_ours: boolean }[]
+      { isOurs: boolean }[]
     >`SELECT pg_try_advisory_xact_lock(${COUNT_LOCK}) AS is_ours`;
-    if (!lock!.is_ours) return;
+    if (!lock!.isOurs) return;
     await tx`
       WITH booked AS (
         SELECT partner_id, day, sum(spins) AS spins, sum(wagered_micros) AS wagered, sum(paid_micros) AS paid

@@ -36,10 +36,10 @@ export async function closeRaffles(
   changed: bigint,
   gameIds: readonly number[],
 ): Promise<void> {
-  const closed = await tx<{ game_id: number }[]>`
+  const closed = await tx<{ gameId: number }[]>`
     UPDATE raffles SET closed_at = now(), sealed_at = coalesce(sealed_at, now())
     WHERE game_id = ANY(${arrayOf(gameIds)}::int[]) AND closed_at IS NULL AND voided_at IS NULL RETURNING game_id`;
-  const ids = closed.map((row) => row.game_id);
+  const ids = closed.map((row) => row.gameId);
   await tx`UPDATE games SET changed = ${changed} WHERE game_id = ANY(${arrayOf(ids)}::int[])`;
   for (const gameId of ids) {
     await writeAuditEntry(tx, { actor: 'worker', action: 'raffle.close', subject: `game:${gameId}` });
@@ -124,10 +124,10 @@ export class Raffles {
     const { partnerId, configName, displayName, table } = raffle;
     try {
       return await withChange(this.#sql, async (tx, changed) => {
-        const [row] = await tx<{ game_id: number }[]>`
+        const [row] = await tx<{ gameId: number }[]>`
           INSERT INTO games (partner_id, game_type, config_name, display_name, changed)
           VALUES (${partnerId}, 'raffle', ${configName}, ${displayName}, ${changed}) RETURNING game_id`;
-        const gameId = row!.game_id;
+        const gameId = row!.gameId;
         await tx`
           INSERT INTO raffles (game_id, pool_size, prize_table)
           VALUES (${gameId}, ${table.poolSize}, ${prizeTableText(table)})`;
@@ -166,11 +166,11 @@ export class Raffles {
   async salePlace(gameId: number): Promise<SalePlace | 'closed' | undefined> {
     const [row] = await this.#sql<
       {
-        partner_id: number;
-        pool_size: number;
-        is_closed: boolean;
+        partnerId: number;
+        poolSize: number;
+        isClosed: boolean;
         cell: number;
-        newest_move: number;
+        newestMove: number;
         token: string;
       }[]
     >`
@@ -178,8 +178,8 @@ export class Raffles {
         (SELECT dataset_id FROM installation) || ':' || epoch AS token
       FROM raffles JOIN games USING (game_id) JOIN partners USING (partner_id) JOIN cells USING (cell)
       WHERE game_id = ${gameId} AND voided_at IS NOT NULL`;
-    if (row === undefined || row.is_closed) return row && 'closed';
-    const { partner_id: partnerId, pool_size: poolSize, cell, newest_move: newestMove, token: epoch } = row;
+    if (row === undefined || row.isClosed) return row && 'closed';
+    const { partnerId, poolSize, cell, newestMove, token: epoch } = row;
     return { gameId, partnerId, poolSize, cell, newestMove, epoch };
   }
 
@@ -202,12 +202,12 @@ export class Raffles {
     if (known !== undefined) return known;
     return withChange(this.#sql, async (tx, changed) => {
       const [row] = await tx<
-        { pool_size: number | null; status: string; closed_at: Date | null; voided_at: Date | null }[]
+        { poolSize: number | null; status: string; closedAt: Date | null; voidedAt: Date | null }[]
       >`SELECT pool_size, status, closed_at, voided_at FROM games LEFT JOIN raffles USING (game_id) WHERE game_id = ${gameId}`;
       if (row === undefined) return 'unknown';
-      if (row.pool_size === null) return 'no-raffle';
-      if (row.voided_at === null) {
-        if (row.closed_at !== null) return 'closed';
+      if (row.poolSize === null) return 'no-raffle';
+      if (row.voidedAt === null) {
+        if (row.closedAt !== null) return 'closed';
         await tx`
           UPDATE raffles SET voided_at = now(), voided_by = ${actor}, void_reason = ${reason} WHERE game_id = ${gameId}`;
         await tx`UPDATE games SET changed = ${changed} WHERE game_id = ${gameId}`;
@@ -226,10 +226,10 @@ export class Raffles {
 }
 
 export async function voidedRaffles(sql: Sql | Transaction, partnerId: number): Promise<ReadonlySet<number>> {
-  const rows = await sql<{ game_id: number }[]>`
+  const rows = await sql<{ gameId: number }[]>`
     SELECT game_id FROM raffles JOIN games USING (game_id)
     WHERE partner_id = ${partnerId} AND voided_at IS NOT NULL`;
-  return new Set(rows.map((row) => row.game_id));
+  return new Set(rows.map((row) => row.gameId));
 }
 
 /**
@@ -244,7 +244,7 @@ const refundRange = (gameId: number) => ({
 async function voidProgress(sql: Sql | Transaction, gameId: number): Promise<VoidProgress | undefined> {
   const { from, to } = refundRange(gameId);
   const [row] = await sql<
-    { tickets: bigint; refunded: bigint; micros: string; failed: bigint; is_done: boolean }[]
+    { tickets: bigint; refunded: bigint; micros: string; failed: bigint; isDone: boolean }[]
   >`
     SELECT coalesce((SELECT next_index FROM game_progress p WHERE p.game_id = r.game_id), 0) AS tickets,
       refunds_done_at IS NOT NULL AS is_done, refunded, micros, (SELECT count(*) FROM refund_failures f WHERE f.game_id = r.game_id) AS failed
@@ -253,7 +253,7 @@ async function voidProgress(sql: Sql | Transaction, gameId: number): Promise<Voi
         WHERE a.partner_id = g.partner_id AND request_id >= ${from} AND request_id < ${to} AND entry_id IS NOT NULL) a
     WHERE r.game_id = ${gameId} AND voided_at IS NOT NULL`;
   if (row === undefined) return undefined;
-  const { tickets, refunded, failed, micros, is_done: isDone } = row;
+  const { tickets, refunded, failed, micros, isDone } = row;
   return {
     gameId,
     tickets: safe(tickets),
@@ -284,15 +284,15 @@ export interface VoidedRaffle {
 export async function openVoids(sql: Sql, cells: readonly number[], limit: number): Promise<VoidedRaffle[]> {
   const rows = await sql<
     {
-      game_id: number;
-      partner_id: number;
+      gameId: number;
+      partnerId: number;
       cell: number;
-      pool_size: number;
-      voided_by: string;
-      void_reason: string;
-      tickets_to: bigint | null;
-      refunded_to: bigint;
-      opening_balance_micros: bigint;
+      poolSize: number;
+      voidedBy: string;
+      voidReason: string;
+      ticketsTo: bigint | null;
+      refundedTo: bigint;
+      openingBalanceMicros: bigint;
       enforces: boolean;
     }[]
   >`
@@ -302,15 +302,15 @@ export async function openVoids(sql: Sql, cells: readonly number[], limit: numbe
     WHERE voided_at IS NOT NULL AND refunds_done_at IS NULL AND cell = ANY(${arrayOf(cells)}::int[])
     ORDER BY voided_at, game_id LIMIT ${limit}`;
   return rows.map((row) => ({
-    gameId: row.game_id,
-    partnerId: row.partner_id,
+    gameId: row.gameId,
+    partnerId: row.partnerId,
     cell: row.cell,
-    poolSize: row.pool_size,
-    actor: row.voided_by,
-    reason: row.void_reason,
-    ticketsTo: row.tickets_to ?? undefined,
-    refundedTo: row.refunded_to,
-    openingBalanceMicros: safe(row.opening_balance_micros),
+    poolSize: row.poolSize,
+    actor: row.voidedBy,
+    reason: row.voidReason,
+    ticketsTo: row.ticketsTo ?? undefined,
+    refundedTo: row.refundedTo,
+    openingBalanceMicros: safe(row.openingBalanceMicros),
     enforcesBalance: row.enforces,
   }));
 }
@@ -375,13 +375,13 @@ export async function ticketsBehind(
   limit: number,
 ): Promise<TicketPiece | undefined> {
   const fromDay = new Date(entryTimeMs(refundedTo + 1n)).toISOString().slice(0, 10);
-  const [sold] = await sql<{ start_ms: number }[]>`
+  const [sold] = await sql<{ startMs: number }[]>`
     SELECT extract(epoch FROM day)::float8 * 1000 AS start_ms FROM game_days
     WHERE game_id = ${gameId} AND day >= ${fromDay}::date AND spins > 0 ORDER BY day LIMIT 1`;
   if (sold === undefined || refundedTo >= ticketsTo!) return undefined;
-  const dayFrom = firstIdAt(sold.start_ms);
+  const dayFrom = firstIdAt(sold.startMs);
   const after = refundedTo >= dayFrom ? refundedTo : dayFrom - 1n;
-  const dayTo = firstIdAt(sold.start_ms + DAY_MS) - 1n;
+  const dayTo = firstIdAt(sold.startMs + DAY_MS) - 1n;
   const [piece] = await sql<{ newest: bigint | null; rows: bigint }[]>`
     SELECT max(entry_id) AS newest, count(*) AS rows FROM (
       SELECT entry_id FROM ledger WHERE entry_id > ${after} AND entry_id <= ${dayTo}
@@ -389,16 +389,16 @@ export async function ticketsBehind(
       ORDER BY entry_id LIMIT ${ROWS_MAX}) p`;
   const isWholeDay = piece!.rows < BigInt(ROWS_MAX);
   const to = isWholeDay ? dayTo : piece!.newest!;
-  const rows = await sql<{ entry_id: bigint; player_id: string; wager_micros: bigint }[]>`
+  const rows = await sql<{ entryId: bigint; playerId: string; wagerMicros: bigint }[]>`
     SELECT entry_id, player_id, wager_micros FROM ledger
     WHERE entry_id > ${after} AND entry_id <= ${to} AND game_id = ${gameId} AND kind = 1
     UNION ALL SELECT entry_id, player_id, wager_micros FROM kept_entries
     WHERE entry_id > ${after} AND entry_id <= ${to} AND game_id = ${gameId} AND kind = 1
     ORDER BY entry_id LIMIT ${limit}`;
   const tickets = rows.map((row) => ({
-    entryId: row.entry_id,
-    playerId: row.player_id,
-    priceMicros: safe(row.wager_micros),
+    entryId: row.entryId,
+    playerId: row.playerId,
+    priceMicros: safe(row.wagerMicros),
   }));
   return { tickets, to: tickets.length === limit ? tickets.at(-1)!.entryId : to };
 }

@@ -46,9 +46,9 @@ export async function install(
 export async function installation(sql: Sql | Transaction): Promise<Installation> {
   const [row] = await sql<
     {
-      dataset_id: string;
-      spin_id_key: Buffer;
-      player_id_key: Buffer;
+      datasetId: string;
+      spinIdKey: Buffer;
+      playerIdKey: Buffer;
       cells: number;
       format: number;
     }[]
@@ -56,9 +56,9 @@ export async function installation(sql: Sql | Transaction): Promise<Installation
   if (row === undefined) throw new Error('The service was never started on this database. Start it once.');
   assertReads(FORMATS, row.format);
   return {
-    datasetId: row.dataset_id,
-    spinIdKey: row.spin_id_key,
-    playerIdKey: row.player_id_key,
+    datasetId: row.datasetId,
+    spinIdKey: row.spinIdKey,
+    playerIdKey: row.playerIdKey,
     cells: row.cells,
     format: row.format,
   };
@@ -69,7 +69,7 @@ export async function installation(sql: Sql | Transaction): Promise<Installation
  * @throws Error if the service was never started on this database
  */
 export async function spinIdKey(sql: Sql): Promise<Buffer> {
-  const [row] = await sql<{ spin_id_key: Buffer }[]>`SELECT spin_id_key FROM installation`;
+  const [row] = await sql<{ spinIdKey: Buffer }[]>`SELECT spin_id_key FROM installation`;
   if (row === undefined) throw new Error('The service was never started on this database. Start it once.');
-  return row.spin_id_key;
+  return row.spinIdKey;
 }

@@ -33,8 +33,8 @@ export interface Obstacles {
 export interface ObstaclesRow {
   readonly hold: string | null;
   readonly restored: string | null;
-  readonly missing_copies: string[];
-  readonly unreadable_copies: string[];
+  readonly missingCopies: string[];
+  readonly unreadableCopies: string[];
   readonly lacking: number[];
 }
 
@@ -48,8 +48,8 @@ export const obstaclesOf = (row: ObstaclesRow): Obstacles => ({
   hold: row.hold ?? undefined,
   alsoRestored: row.restored === row.hold ? undefined : (row.restored ?? undefined),
   missingCopies: [
-    ...row.missing_copies.map((message) => ({ message, isUnreadable: false })),
-    ...row.unreadable_copies.map((message) => ({ message, isUnreadable: true })),
+    ...row.missingCopies.map((message) => ({ message, isUnreadable: false })),
+    ...row.unreadableCopies.map((message) => ({ message, isUnreadable: true })),
   ],
   lacking: row.lacking,
 });

@@ -47,9 +47,9 @@ export async function noteCopy(
  * records that are newer than this database, or the operator gives up the copy.
  */
 export async function forgetCopy(tx: Transaction, setting: CopySetting): Promise<OutsideCopy | undefined> {
-  const [row] = await tx<{ path: string; copy_id: string; newest: bigint }[]>`
+  const [row] = await tx<{ path: string; copyId: string; newest: bigint }[]>`
     DELETE FROM outside_copies WHERE setting = ${setting} RETURNING path, copy_id, newest`;
-  return row && { setting, path: row.path, copyId: row.copy_id, newest: row.newest };
+  return row && { setting, path: row.path, copyId: row.copyId, newest: row.newest };
 }
 
 /**

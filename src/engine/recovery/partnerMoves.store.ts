@@ -27,24 +27,24 @@ import type { AwayPartner } from '../redis/cellHead.js';
 export type PartnerMove = WithDates<typeof PartnerMoveSchema, 'requestedAt' | 'switchedAt' | 'finishedAt'>;
 
 interface Row {
-  move_id: number;
-  partner_id: number;
-  from_cell: number;
-  to_cell: number;
-  requested_at: Date;
-  switched_at: Date | null;
-  finished_at: Date | null;
+  moveId: number;
+  partnerId: number;
+  fromCell: number;
+  toCell: number;
+  requestedAt: Date;
+  switchedAt: Date | null;
+  finishedAt: Date | null;
   failure: string | null;
 }
 
 const moveOf = (row: Row): PartnerMove => ({
-  moveId: row.move_id,
-  partnerId: row.partner_id,
-  fromCell: row.from_cell,
-  toCell: row.to_cell,
-  requestedAt: row.requested_at,
-  switchedAt: row.switched_at,
-  finishedAt: row.finished_at,
+  moveId: row.moveId,
+  partnerId: row.partnerId,
+  fromCell: row.fromCell,
+  toCell: row.toCell,
+  requestedAt: row.requestedAt,
+  switchedAt: row.switchedAt,
+  finishedAt: row.finishedAt,
   failure: row.failure,
 });
 
@@ -120,13 +120,13 @@ export async function openMoves(sql: Sql, cells: readonly number[]): Promise<Par
 
 /** Returns the partners that have ever left a cell, including those that have come back. */
 export async function awayPartners(sql: Sql, cell: number): Promise<AwayPartner[]> {
-  const rows = await sql<{ partner_id: number; cell: number; newest_move: number }[]>`
+  const rows = await sql<{ partnerId: number; cell: number; newestMove: number }[]>`
     SELECT partner_id, cell, newest_move FROM (SELECT partner_id, cell, ${NEWEST_MOVE} FROM partners) p
     WHERE EXISTS (SELECT 1 FROM partner_moves m
       WHERE m.partner_id = p.partner_id AND m.from_cell = ${cell} AND m.switched_at IS NOT NULL)`;
   return rows.map((row) => ({
-    partnerId: row.partner_id,
-    backBy: row.cell === cell ? row.newest_move : undefined,
+    partnerId: row.partnerId,
+    backBy: row.cell === cell ? row.newestMove : undefined,
   }));
 }
 
@@ -199,11 +199,11 @@ export async function switchPartner(
     await boundLocks(tx, deadline - performance.now());
     // The cells are locked before the number of the change is assigned. A flush that closes a raffle uses the
     // same order. With the opposite order the two transactions could deadlock.
-    const held = await tx<{ cell: number; fence: bigint; cursor_id: bigint }[]>`
+    const held = await tx<{ cell: number; fence: bigint; cursorId: bigint }[]>`
       SELECT cell, fence, cursor_id FROM cells WHERE cell IN (${fromCell}, ${toCell}) ORDER BY cell FOR NO KEY UPDATE`;
     const from = held.find(({ cell }) => cell === fromCell);
     const to = held.find(({ cell }) => cell === toCell);
-    if (from?.fence !== lease.fence || to?.fence !== toFence || from.cursor_id < untilId)
+    if (from?.fence !== lease.fence || to?.fence !== toFence || from.cursorId < untilId)
       throw new FencedError(
         `Cell ${fromCell} or ${toCell} has another owner, or entries are not committed yet`,
       );
@@ -227,9 +227,9 @@ export async function switchPartner(
 export async function isSwitched(sql: Sql, lease: CellLease, moveId: number): Promise<boolean> {
   return sql.begin(async (tx) => {
     await assertOwner(tx, lease);
-    const [row] = await tx<{ switched_at: Date | null }[]>`
+    const [row] = await tx<{ switchedAt: Date | null }[]>`
       SELECT switched_at FROM partner_moves WHERE move_id = ${moveId}`;
-    return row!.switched_at !== null;
+    return row!.switchedAt !== null;
   });
 }
 
@@ -246,10 +246,10 @@ export async function failMove(sql: Sql, moveId: number, failure: string): Promi
 export type FormerCells = ReadonlyMap<number, readonly { readonly cell: number; readonly untilId: bigint }[]>;
 
 export async function formerCells(tx: Transaction): Promise<FormerCells> {
-  const rows = await tx<{ partner_id: number; from_cell: number; until_id: bigint }[]>`
+  const rows = await tx<{ partnerId: number; fromCell: number; untilId: bigint }[]>`
     SELECT partner_id, from_cell, until_id FROM partner_moves WHERE switched_at IS NOT NULL ORDER BY move_id`;
   const former = new Map<number, { cell: number; untilId: bigint }[]>();
-  for (const { partner_id: partnerId, from_cell: cell, until_id: untilId } of rows) {
+  for (const { partnerId, fromCell: cell, untilId } of rows) {
     const known = former.get(partnerId);
     if (known === undefined) former.set(partnerId, [{ cell, untilId }]);
     else known.push({ cell, untilId });
@@ -281,18 +281,18 @@ export const openMoveReads = (sql: Sql): MoveReads => ({
   },
   async movedSince(at) {
     const rows = await sql<
-      { partner_id: number; slug: string; from_cell: number; to_cell: number; game_ids: number[] }[]
+      { partnerId: number; slug: string; fromCell: number; toCell: number; gameIds: number[] }[]
     >`
       SELECT partner_id, slug, from_cell, to_cell,
         ARRAY(SELECT game_id FROM games g WHERE g.partner_id = m.partner_id) AS game_ids
       FROM partner_moves m JOIN partners USING (partner_id)
       WHERE finished_at IS NULL OR finished_at >= ${at ?? 'infinity'} ORDER BY move_id`;
     return rows.map((row) => ({
-      partnerId: row.partner_id,
+      partnerId: row.partnerId,
       slug: row.slug,
-      gameIds: row.game_ids,
-      fromCell: row.from_cell,
-      toCell: row.to_cell,
+      gameIds: row.gameIds,
+      fromCell: row.fromCell,
+      toCell: row.toCell,
     }));
   },
 });

@@ -35,10 +35,10 @@ export async function holdForRestore(
 
 /** Returns the worst finding that is not settled. Its text ends before the choices (restoreCosts.ts). */
 export async function openFinding(sql: Sql): Promise<PositionDifference | undefined> {
-  const [row] = await sql<{ reason: string; may_be_newest: boolean }[]>`
+  const [row] = await sql<{ reason: string; mayBeNewest: boolean }[]>`
     SELECT reason, may_be_newest FROM restored_positions WHERE accepted_at IS NULL
     ORDER BY may_be_newest, found_at LIMIT 1`;
-  return row && { text: row.reason.replace(/(\. If|: run) .*$/s, ''), mayBeNewest: row.may_be_newest };
+  return row && { text: row.reason.replace(/(\. If|: run) .*$/s, ''), mayBeNewest: row.mayBeNewest };
 }
 
 /**

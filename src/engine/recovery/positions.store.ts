@@ -50,12 +50,12 @@ export async function identityOf(sql: Sql): Promise<Identity> {
 
 /** Returns the end of the leased or voided outcomes of each game; 0 for a game without any. */
 export async function leasedEnds(sql: Sql, gameIds: readonly number[]): Promise<Map<number, number>> {
-  const rows = await sql<{ game_id: number; at: number }[]>`
+  const rows = await sql<{ gameId: number; at: number }[]>`
     SELECT game_id, greatest(
       (SELECT to_index FROM blocks b WHERE b.game_id = g.game_id ORDER BY from_index DESC LIMIT 1),
       (SELECT to_index FROM voids v WHERE v.game_id = g.game_id ORDER BY from_index DESC LIMIT 1), 0)::float8 AS at
     FROM unnest(${arrayOf(gameIds)}::int[]) AS g(game_id)`;
-  return new Map(rows.map(({ game_id: gameId, at }) => [gameId, at]));
+  return new Map(rows.map(({ gameId, at }) => [gameId, at]));
 }
 
 /**
@@ -113,7 +113,7 @@ export async function voidLeased(
   const isRestored = restored !== undefined;
   const loadedTo = restored?.loadedTo ?? new Map<number, number>();
   const floors = restored?.floors ?? new Map<number, number>();
-  const rows = await tx<{ game_id: number; from_index: bigint; leased_to: bigint; to_index: bigint }[]>`
+  const rows = await tx<{ gameId: number; fromIndex: bigint; leasedTo: bigint; toIndex: bigint }[]>`
     WITH leased AS (
       SELECT g.game_id, coalesce(p.next_index, 0) AS from_index, greatest(coalesce(p.next_index, 0), b.to_index, l.loaded_to) AS leased_to
       FROM games g JOIN partners USING (partner_id) LEFT JOIN game_progress p USING (game_id)
@@ -132,10 +132,10 @@ export async function voidLeased(
       ON CONFLICT (game_id) DO UPDATE SET next_index = excluded.next_index)
     SELECT game_id, from_index, leased_to, to_index FROM ends WHERE to_index > from_index ORDER BY game_id`;
   return rows.map((row) => ({
-    gameId: row.game_id,
-    fromIndex: safe(row.from_index),
-    leasedTo: safe(row.leased_to),
-    toIndex: safe(row.to_index),
+    gameId: row.gameId,
+    fromIndex: safe(row.fromIndex),
+    leasedTo: safe(row.leasedTo),
+    toIndex: safe(row.toIndex),
   }));
 }
 
@@ -160,16 +160,16 @@ export async function addVoids(
  */
 export async function suspendRaffles(tx: Transaction, cell: number): Promise<number[]> {
   const changed = await nextChange(tx);
-  const running = await tx<{ game_id: number }[]>`
+  const running = await tx<{ gameId: number }[]>`
     SELECT game_id FROM games g JOIN raffles r USING (game_id) JOIN partners p USING (partner_id)
     WHERE p.cell = ${cell} AND r.closed_at IS NULL AND r.voided_at IS NULL AND g.status = 'ACTIVE' ORDER BY p.partner_id`;
-  for (const { game_id: gameId } of running) await noteGameStatus(tx, gameId, 'SUSPENDED', 'RESTORED');
-  const rows = await tx<{ game_id: number }[]>`
+  for (const { gameId } of running) await noteGameStatus(tx, gameId, 'SUSPENDED', 'RESTORED');
+  const rows = await tx<{ gameId: number }[]>`
     UPDATE games g SET status = 'SUSPENDED', status_reason = 'RESTORED', changed = ${changed}
     FROM raffles r, partners p
     WHERE r.game_id = g.game_id AND p.partner_id = g.partner_id AND p.cell = ${cell} AND r.closed_at IS NULL AND r.voided_at IS NULL
     RETURNING g.game_id`;
-  return rows.map((row) => row.game_id);
+  return rows.map((row) => row.gameId);
 }
 
 /**
@@ -180,14 +180,14 @@ export async function suspendRaffles(tx: Transaction, cell: number): Promise<num
  * the next owner of the cell ends it immediately as expired.
  */
 export async function voidOpenRounds(tx: Transaction, cell: number): Promise<void> {
-  const rows = await tx<{ partner_id: number; player_id: string; deal_id: bigint }[]>`
+  const rows = await tx<{ partnerId: number; playerId: string; dealId: bigint }[]>`
     UPDATE rounds r SET expires_at = '-infinity'
     FROM partners p
     WHERE p.partner_id = r.partner_id AND p.cell = ${cell} AND r.status = 'OPEN' AND r.expires_at <> '-infinity'
     RETURNING r.partner_id, r.player_id, r.deal_id`;
   if (rows.length === 0) return;
   const spinIds = new SpinIds((await installation(tx)).spinIdKey);
-  for (const { partner_id: partnerId, player_id: playerId, deal_id: dealId } of rows)
+  for (const { partnerId, playerId, dealId } of rows)
     await writeAuditEntry(tx, {
       actor: 'worker',
       action: 'round.void',
@@ -198,7 +198,7 @@ export async function voidOpenRounds(tx: Transaction, cell: number): Promise<voi
 
 /** Returns the slot games and tables of a cell. Their blocks are replenished without an end. */
 export async function endlessGames(sql: Sql, cell: number): Promise<number[]> {
-  const rows = await sql<{ game_id: number }[]>`
+  const rows = await sql<{ gameId: number }[]>`
     SELECT game_id FROM games JOIN partners USING (partner_id) WHERE cell = ${cell} AND game_type <> 'raffle' ORDER BY game_id`;
-  return rows.map((row) => row.game_id);
+  return rows.map((row) => row.gameId);
 }

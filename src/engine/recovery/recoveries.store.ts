@@ -26,10 +26,10 @@ export async function committedIndices(
   sql: Sql,
   cell: number,
 ): Promise<{ gameId: number; nextIndex: bigint }[]> {
-  const rows = await sql<{ game_id: number; next_index: bigint }[]>`
+  const rows = await sql<{ gameId: number; nextIndex: bigint }[]>`
     SELECT game_id, next_index FROM game_progress JOIN games USING (game_id) JOIN partners USING (partner_id)
     WHERE partners.cell = ${cell}`;
-  return rows.map((row) => ({ gameId: row.game_id, nextIndex: row.next_index }));
+  return rows.map((row) => ({ gameId: row.gameId, nextIndex: row.nextIndex }));
 }
 
 /** True if outcomes of the cell's games have ever been leased, or partners have moved to the cell. */
@@ -60,10 +60,10 @@ export async function beginRecovery(
 ): Promise<{ lease: CellLease; voided: number }> {
   return sql.begin(async (tx) => {
     await assertOwner(tx, lease);
-    const [row] = await tx<{ epoch: bigint; token: string; cursor_id: bigint }[]>`
+    const [row] = await tx<{ epoch: bigint; token: string; cursorId: bigint }[]>`
       UPDATE cells SET epoch = greatest(epoch, ${aboveEpoch}) + 1 WHERE cell = ${lease.cell}
       RETURNING epoch, (SELECT dataset_id FROM installation) || ':' || epoch AS token, cursor_id`;
-    const { epoch, token, cursor_id: cursorId } = row!;
+    const { epoch, token, cursorId } = row!;
     const voids = await voidLeased(tx, lease.cell, epoch, reason, restored);
     const suspended = restored === undefined ? [] : await suspendRaffles(tx, lease.cell);
     if (restored !== undefined) await voidOpenRounds(tx, lease.cell);
@@ -136,8 +136,8 @@ export class Recoveries {
         step: string;
         players: bigint;
         requests: bigint;
-        started_at: Date;
-        is_finished: boolean;
+        startedAt: Date;
+        isFinished: boolean;
       }[]
     >`
       SELECT cell, reason, step, players, requests, started_at, finished_at IS NOT NULL AS is_finished
@@ -149,8 +149,8 @@ export class Recoveries {
       step: row.step,
       players: safe(row.players),
       requests: safe(row.requests),
-      startedAt: row.started_at,
-      isFinished: row.is_finished,
+      startedAt: row.startedAt,
+      isFinished: row.isFinished,
     }));
   }
 }
@@ -162,10 +162,10 @@ export async function partnerNets(
   sql: Sql,
   cell: number,
 ): Promise<{ partnerId: number; netMicros: bigint }[]> {
-  const rows = await sql<{ partner_id: number; net: bigint }[]>`
+  const rows = await sql<{ partnerId: number; net: bigint }[]>`
     SELECT partner_id, sum(paid_micros) - sum(wagered_micros) AS net
     FROM game_days JOIN partners USING (partner_id) WHERE cell = ${cell} GROUP BY partner_id`;
-  return rows.map((row) => ({ partnerId: row.partner_id, netMicros: row.net }));
+  return rows.map((row) => ({ partnerId: row.partnerId, netMicros: row.net }));
 }
 
 /**
@@ -182,12 +182,12 @@ export async function resumptionsOf(
 ): Promise<{ gameId: number; nextIndex: number; queueEnd: number }[]> {
   const rows = await sql<
     {
-      game_id: number;
-      game_type: GameType;
-      to_index: bigint;
-      next_index: bigint;
-      open_from: bigint | null;
-      voided_pool: number | null;
+      gameId: number;
+      gameType: GameType;
+      toIndex: bigint;
+      nextIndex: bigint;
+      openFrom: bigint | null;
+      voidedPool: number | null;
     }[]
   >`
     SELECT game_id, game_type, to_index, next_index,
@@ -200,15 +200,13 @@ export async function resumptionsOf(
     ) g`;
   return rows.map((row) => {
     // A voided raffle sells no further tickets (redis/endPool.ts).
-    if (row.voided_pool !== null)
-      return { gameId: row.game_id, nextIndex: row.voided_pool, queueEnd: row.voided_pool };
-    const end = safe(row.to_index);
-    const booked = safe(row.next_index);
-    const nextIndex = isAllCommitted
-      ? booked
-      : kindOfGame(row.game_type).outcomeSource.resumesAt(end, booked);
-    const queueEnd = nextIndex < end && row.open_from !== null ? safe(row.open_from) : end;
-    return { gameId: row.game_id, nextIndex, queueEnd };
+    if (row.voidedPool !== null)
+      return { gameId: row.gameId, nextIndex: row.voidedPool, queueEnd: row.voidedPool };
+    const end = safe(row.toIndex);
+    const booked = safe(row.nextIndex);
+    const nextIndex = isAllCommitted ? booked : kindOfGame(row.gameType).outcomeSource.resumesAt(end, booked);
+    const queueEnd = nextIndex < end && row.openFrom !== null ? safe(row.openFrom) : end;
+    return { gameId: row.gameId, nextIndex, queueEnd };
   });
 }
 
@@ -231,9 +229,9 @@ export interface PlayerState {
  * all entries.
  */
 export async function uncheckedFrom(sql: Sql, cell: number): Promise<bigint | undefined> {
-  const [row] = await sql<{ unchecked_from: bigint | null }[]>`
+  const [row] = await sql<{ uncheckedFrom: bigint | null }[]>`
     SELECT unchecked_from FROM cells WHERE cell = ${cell}`;
-  return row?.unchecked_from ?? undefined;
+  return row?.uncheckedFrom ?? undefined;
 }
 
 const CHECKPOINT_LOCK = 7_310_003;
@@ -252,12 +250,12 @@ export async function checkpointPlayers(sql: Sql, minAgeMs: number): Promise<num
     if (lock?.ours !== true) return undefined;
     const cells = await tx<Unchecked[]>`
       SELECT cell, unchecked_from, cursor_id FROM cells WHERE unchecked_from IS NOT NULL`;
-    const oldest = cells.reduce((id, each) => (each.unchecked_from < id ? each.unchecked_from : id), MAX_ID);
-    let newest = cells.reduce((id, each) => (each.cursor_id > id ? each.cursor_id : id), 0n);
+    const oldest = cells.reduce((id, each) => (each.uncheckedFrom < id ? each.uncheckedFrom : id), MAX_ID);
+    let newest = cells.reduce((id, each) => (each.cursorId > id ? each.cursorId : id), 0n);
     if (cells.length === 0 || entryTimeMs(newest - oldest) < minAgeMs) return undefined;
     const end = oldest + CHECKPOINT_SLICE;
     if (newest > end) newest = end;
-    const due = cells.filter((each) => each.unchecked_from <= newest);
+    const due = cells.filter((each) => each.uncheckedFrom <= newest);
     return checkpointRange(tx, due, oldest, newest);
   });
 }
@@ -273,18 +271,18 @@ export async function checkpointCell(sql: Sql, cell: number, beyondId = MAX_ID):
       const [due] = await tx<Unchecked[]>`
         SELECT cell, unchecked_from, cursor_id FROM cells WHERE cell = ${cell} AND unchecked_from <= cursor_id`;
       if (due === undefined) return true;
-      const end = due.unchecked_from + CHECKPOINT_SLICE;
-      const newest = due.cursor_id < end ? due.cursor_id : end;
-      await checkpointRange(tx, [due], due.unchecked_from, newest);
-      return newest === due.cursor_id || newest >= beyondId;
+      const end = due.uncheckedFrom + CHECKPOINT_SLICE;
+      const newest = due.cursorId < end ? due.cursorId : end;
+      await checkpointRange(tx, [due], due.uncheckedFrom, newest);
+      return newest === due.cursorId || newest >= beyondId;
     });
   }
 }
 
 interface Unchecked {
   readonly cell: number;
-  readonly unchecked_from: bigint;
-  readonly cursor_id: bigint;
+  readonly uncheckedFrom: bigint;
+  readonly cursorId: bigint;
 }
 
 /**
@@ -301,8 +299,8 @@ async function checkpointRange(
   const ranges = rowsOf(
     due.map((each) => ({
       cell: each.cell,
-      fromId: each.unchecked_from,
-      toId: each.cursor_id < newest ? each.cursor_id : newest,
+      fromId: each.uncheckedFrom,
+      toId: each.cursorId < newest ? each.cursorId : newest,
     })),
     { cell: 'int', fromId: 'bigint', toId: 'bigint' },
     'c',

@@ -6,8 +6,8 @@ import { safe } from '../../postgres/statements.js';
 const LISTED_MAX = 20;
 
 export async function raffleIds(sql: Sql): Promise<ReadonlySet<number>> {
-  const rows = await sql<{ game_id: number }[]>`SELECT game_id FROM raffles`;
-  return new Set(rows.map(({ game_id: gameId }) => gameId));
+  const rows = await sql<{ gameId: number }[]>`SELECT game_id FROM raffles`;
+  return new Set(rows.map(({ gameId }) => gameId));
 }
 
 export interface RestorePlan {
@@ -38,7 +38,7 @@ export async function restorePlan(sql: Sql): Promise<RestorePlan> {
         WHERE g.game_type <> 'raffle' AND b.to_index > coalesce(p.next_index, 0)) AS blocks,
       (SELECT count(*) FROM rounds WHERE status = 'OPEN') AS rounds,
       (SELECT count(*) FROM raffles WHERE closed_at IS NULL AND voided_at IS NULL) AS raffles`;
-  const raffles = await sql<{ game_id: number; display_name: string }[]>`
+  const raffles = await sql<{ gameId: number; displayName: string }[]>`
     SELECT game_id, display_name FROM games JOIN raffles r USING (game_id)
     WHERE r.closed_at IS NULL AND r.voided_at IS NULL ORDER BY game_id LIMIT ${LISTED_MAX}`;
   return {
@@ -48,6 +48,6 @@ export async function restorePlan(sql: Sql): Promise<RestorePlan> {
     blocks: safe(row!.blocks),
     rounds: safe(row!.rounds),
     raffleCount: safe(row!.raffles),
-    raffles: raffles.map((raffle) => ({ gameId: raffle.game_id, name: raffle.display_name })),
+    raffles: raffles.map((raffle) => ({ gameId: raffle.gameId, name: raffle.displayName })),
   };
 }

@@ -53,9 +53,9 @@ export async function bindingTimes(sql: Sql | Transaction): Promise<BindingTimes
 
 async function timesOf(sql: Sql | Transaction): Promise<BindingTime[]> {
   const rows = await sql<
-    { since_ms: bigint; seconds: number }[]
+    { sinceMs: bigint; seconds: number }[]
   >`SELECT since_ms, seconds FROM request_id_times ORDER BY since_ms`;
-  return rows.map((row) => ({ sinceMs: safe(row.since_ms), seconds: row.seconds }));
+  return rows.map((row) => ({ sinceMs: safe(row.sinceMs), seconds: row.seconds }));
 }
 
 /**
@@ -67,14 +67,14 @@ export async function setBindingSeconds(sql: Sql, seconds: number): Promise<void
   await sql.begin(async (tx) => {
     // The row locks keep the cells' binding cut-offs from advancing. Ids that were dropped under the old time
     // must not become bound again under the new one.
-    const cells = await tx<{ binding_ms: bigint }[]>`
+    const cells = await tx<{ bindingMs: bigint }[]>`
       SELECT binding_ms FROM cells ORDER BY cell FOR NO KEY UPDATE`;
     const known = await timesOf(tx);
     const newest = known.at(-1);
     if (newest?.seconds === seconds) return;
-    const [clock] = await tx<{ now_ms: bigint }[]>`SELECT ${NOW_MS} AS now_ms`;
-    const reached = cells.map((each) => safe(each.binding_ms));
-    const sinceMs = newest === undefined ? 0 : Math.max(safe(clock!.now_ms), newest.sinceMs + 1, ...reached);
+    const [clock] = await tx<{ nowMs: bigint }[]>`SELECT ${NOW_MS} AS now_ms`;
+    const reached = cells.map((each) => safe(each.bindingMs));
+    const sinceMs = newest === undefined ? 0 : Math.max(safe(clock!.nowMs), newest.sinceMs + 1, ...reached);
     await tx`INSERT INTO request_id_times (since_ms, seconds) VALUES (${sinceMs}, ${seconds})`;
     const [oldest] = new BindingTimes([...known, { sinceMs, seconds }]).since(Math.min(...reached));
     await tx`DELETE FROM request_id_times WHERE since_ms < ${oldest!.sinceMs}`;
@@ -165,10 +165,10 @@ export class RequestRunReads {
  */
 export async function moveBinding(sql: Sql, { cell, fence }: Owned, toMs: number): Promise<number> {
   return sql.begin(async (tx) => {
-    const [row] = await tx<{ binding_ms: bigint; now_ms: bigint }[]>`
+    const [row] = await tx<{ bindingMs: bigint; nowMs: bigint }[]>`
       SELECT binding_ms, ${NOW_MS} AS now_ms FROM cells WHERE cell = ${cell} AND fence = ${fence} FOR NO KEY UPDATE`;
     if (row === undefined) throw fenced(cell, fence);
-    const bindingMs = Math.max(safe(row.binding_ms), Math.min(toMs, safe(row.now_ms)));
+    const bindingMs = Math.max(safe(row.bindingMs), Math.min(toMs, safe(row.nowMs)));
     const fromId = firstIdAt((await bindingTimes(tx)).allBoundFromMs(bindingMs));
     await tx`
       UPDATE cells SET binding_ms = ${bindingMs}, bound_from_id = greatest(bound_from_id, ${fromId}) WHERE cell = ${cell}`;
@@ -201,18 +201,18 @@ export async function boundIds(
   tx: Transaction,
   binding: BindingTimes,
 ): Promise<Omit<BoundIds, 'keptFromId'>> {
-  const cells = await tx<{ cell: number; binding_ms: bigint }[]>`
+  const cells = await tx<{ cell: number; bindingMs: bigint }[]>`
     SELECT cell, least(binding_ms, floor(extract(epoch FROM now()) * 1000)::bigint) AS binding_ms FROM cells`;
-  const [oldest] = await tx<{ from_id: bigint | null }[]>`SELECT min(from_id) AS from_id FROM request_runs`;
-  const ranges = cells.flatMap(({ cell, binding_ms }) =>
-    binding.boundAt(safe(binding_ms)).map(({ fromMs, beforeMs }) => ({
+  const [oldest] = await tx<{ fromId: bigint | null }[]>`SELECT min(from_id) AS from_id FROM request_runs`;
+  const ranges = cells.flatMap(({ cell, bindingMs }) =>
+    binding.boundAt(safe(bindingMs)).map(({ fromMs, beforeMs }) => ({
       cell,
       fromId: BigInt(fromMs) << 22n,
       beforeId: beforeMs >= TIME_MS_MAX ? ID_MAX : BigInt(beforeMs) << 22n,
     })),
   );
   const begins = ranges.map(({ fromId }) => fromId);
-  if (oldest?.from_id != null) begins.push(oldest.from_id);
+  if (oldest?.fromId != null) begins.push(oldest.fromId);
   return { ranges, oldestId: begins.reduce((least, id) => (id < least ? id : least), ID_MAX) };
 }
 

@@ -56,50 +56,48 @@ export interface RunsWatermark {
 }
 
 interface RunRow {
-  run_id: number;
+  runId: number;
   cell: number;
-  from_id: bigint;
-  to_id: bigint;
+  fromId: bigint;
+  toId: bigint;
   ids: bigint;
-  filter_bytes: bigint;
-  filter_hash: bigint;
+  filterBytes: bigint;
+  filterHash: bigint;
 }
 
 const runOfRow = (row: RunRow): RequestRun => ({
-  runId: row.run_id,
+  runId: row.runId,
   cell: row.cell,
-  fromId: row.from_id,
-  toId: row.to_id,
+  fromId: row.fromId,
+  toId: row.toId,
   ids: safe(row.ids),
-  filterBytes: safe(row.filter_bytes),
-  filterHash: row.filter_hash,
+  filterBytes: safe(row.filterBytes),
+  filterHash: row.filterHash,
 });
 
 export async function runsWatermarks(sql: Sql | Transaction): Promise<RunsWatermark[]> {
   const rows = await sql<
     {
       cell: number;
-      handed_over_id: bigint;
-      bound_from_id: bigint;
-      binding_ms: bigint;
-      cursor_id: bigint;
+      handedOverId: bigint;
+      boundFromId: bigint;
+      bindingMs: bigint;
+      cursorId: bigint;
     }[]
   >`SELECT cell, handed_over_id, bound_from_id, binding_ms, cursor_id FROM cells`;
   return rows.map((row) => ({
     cell: row.cell,
-    runsReachId: row.handed_over_id,
-    boundFromId: row.bound_from_id,
-    bindingMs: safe(row.binding_ms),
-    cursorId: row.cursor_id,
+    runsReachId: row.handedOverId,
+    boundFromId: row.boundFromId,
+    bindingMs: safe(row.bindingMs),
+    cursorId: row.cursorId,
   }));
 }
 
 /** Returns the watermark of the cell's runs: request ids of all entries up to this one are in runs. */
 export async function runsWatermarkOf(sql: Sql, cell: number): Promise<bigint> {
-  const [row] = await sql<
-    { handed_over_id: bigint }[]
-  >`SELECT handed_over_id FROM cells WHERE cell = ${cell}`;
-  return row?.handed_over_id ?? 0n;
+  const [row] = await sql<{ handedOverId: bigint }[]>`SELECT handed_over_id FROM cells WHERE cell = ${cell}`;
+  return row?.handedOverId ?? 0n;
 }
 
 export async function requestRuns(sql: Sql | Transaction): Promise<RequestRun[]> {
@@ -269,10 +267,10 @@ async function beginRun(
   tx: Transaction,
   run: Omit<RequestRun, 'runId' | 'filterBytes' | 'filterHash'>,
 ): Promise<NewRun> {
-  const [row] = await tx<{ run_id: number }[]>`
+  const [row] = await tx<{ runId: number }[]>`
     INSERT INTO request_runs (cell, from_id, to_id, ids, filter_bytes)
     VALUES (${run.cell}, ${run.fromId}, ${run.toId}, ${run.ids}, ${filterBytes(run.ids)}) RETURNING run_id`;
-  const runId = row!.run_id;
+  const runId = row!.runId;
   const blocks = new CopyRows();
   const writer = new RunWriter(run.ids, ({ firstHash, pairs }: RequestBlock) =>
     blocks.add(runId, firstHash, pairs),

@@ -79,14 +79,14 @@ export async function forgetProcess(sql: Sql, processId: string): Promise<void> 
 }
 
 interface Row {
-  process_id: string;
+  processId: string;
   version: string;
   roles: string;
   host: string;
-  oldest_format: number;
-  newest_format: number;
-  started_at: Date;
-  seen_at: Date;
+  oldestFormat: number;
+  newestFormat: number;
+  startedAt: Date;
+  seenAt: Date;
 }
 
 /**
@@ -101,13 +101,13 @@ export async function runningProcesses(
     SELECT process_id, version, roles, host, oldest_format, newest_format, started_at, seen_at FROM processes
     WHERE seen_at > now() - ${GONE_AFTER_S} * interval '1 second' ORDER BY started_at, process_id`;
   const processes = rows.map((row) => ({
-    processId: row.process_id,
+    processId: row.processId,
     version: row.version,
     roles: row.roles,
     host: row.host,
-    formats: { oldest: row.oldest_format, newest: row.newest_format },
-    startedAt: row.started_at,
-    seenAt: row.seen_at,
+    formats: { oldest: row.oldestFormat, newest: row.newestFormat },
+    startedAt: row.startedAt,
+    seenAt: row.seenAt,
   }));
   return { format, processes };
 }

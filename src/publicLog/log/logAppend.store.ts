@@ -105,16 +105,16 @@ const NOTICES_AT_ONCE = 64;
 
 /** Waiting entry as JSON from Postgres. Bytes are hexadecimal, and the time is in ms. */
 interface WaitingRow {
-  readonly game_id: number;
+  readonly gameId: number;
   readonly number: number;
   readonly kind: number;
-  readonly from_index: number;
-  readonly to_index: number;
+  readonly fromIndex: number;
+  readonly toIndex: number;
   readonly at: number;
-  readonly is_late: boolean;
+  readonly isLate: boolean;
   readonly reason: string | null;
-  readonly label_key: string | null;
-  readonly math_hash: string | null;
+  readonly labelKey: string | null;
+  readonly mathHash: string | null;
   readonly seed: string | null;
   readonly nonce: string | null;
   readonly tree: string | null;
@@ -140,9 +140,9 @@ async function readWaiting(sql: Sql): Promise<{
     SELECT l.*,
       (SELECT coalesce(json_agg(json_build_object('noticeId', notice_id::text, 'body', body) ORDER BY notice_id), '[]') FROM (
         SELECT notice_id, body FROM log_notices WHERE log_index IS NULL ORDER BY notice_id LIMIT ${NOTICES_AT_ONCE}) n) AS notices,
-      (SELECT coalesce(json_agg(w ORDER BY w.game_id, w.number), '[]') FROM (
-        SELECT e.game_id, e.number, e.kind, e.from_index, e.to_index, (extract(epoch FROM e.at) * 1000)::bigint AS at, e.is_late, e.reason,
-          encode(g.label_key, 'hex') AS label_key, encode(g.math_hash, 'hex') AS math_hash,
+      (SELECT coalesce(json_agg(w ORDER BY w."gameId", w.number), '[]') FROM (
+        SELECT e.game_id AS "gameId", e.number, e.kind, e.from_index AS "fromIndex", e.to_index AS "toIndex", (extract(epoch FROM e.at) * 1000)::bigint AS at, e.is_late AS "isLate", e.reason,
+          encode(g.label_key, 'hex') AS "labelKey", encode(g.math_hash, 'hex') AS "mathHash",
           CASE WHEN e.kind < 3 THEN encode(b.seed, 'hex') END AS seed, encode(b.nonce, 'hex') AS nonce,
           encode(substring(b.tree FROM 1 FOR 32), 'hex') AS tree, encode(b.commitment, 'hex') AS commitment, b.sealed
         FROM (SELECT * FROM log_entries WHERE log_index IS NULL ORDER BY queued LIMIT ${APPENDED_AT_ONCE}) e
@@ -170,17 +170,17 @@ function openWaiting(waiting: readonly WaitingRow[]): {
   const made = new Map<number, Buffer>();
   const bytes = (text: string | null): Buffer | null => (text === null ? null : Buffer.from(text, 'hex'));
   const entries = waiting.map((row) => {
-    const labelKey = keys.get(row.game_id) ?? bytes(row.label_key) ?? randomBytes(KEY_BYTES);
-    if (row.label_key === null) made.set(row.game_id, labelKey);
-    keys.set(row.game_id, labelKey);
+    const labelKey = keys.get(row.gameId) ?? bytes(row.labelKey) ?? randomBytes(KEY_BYTES);
+    if (row.labelKey === null) made.set(row.gameId, labelKey);
+    keys.set(row.gameId, labelKey);
     return openingOf(
       {
         ...row,
         number: BigInt(row.number),
-        from_index: BigInt(row.from_index),
-        to_index: BigInt(row.to_index),
+        fromIndex: BigInt(row.fromIndex),
+        toIndex: BigInt(row.toIndex),
         at: new Date(row.at),
-        math_hash: bytes(row.math_hash),
+        mathHash: bytes(row.mathHash),
         seed: bytes(row.seed),
         nonce: bytes(row.nonce),
         tree: bytes(row.tree),
@@ -213,7 +213,7 @@ async function writeAppended(sql: Sql, before: LogState, appended: Appended): Pr
   const { size, root, tiles, made, notices, entries, firstEntry } = appended;
   const keys = [...made].map(([gameId, key]) => ({ gameId, key }));
   const placed = entries.map((entry, at) => ({ ...entry, logIndex: firstEntry + at }));
-  const written = await sql.prepared<{ log_id: number }[]>`
+  const written = await sql.prepared<{ logId: number }[]>`
     WITH l AS (
       UPDATE logs SET size = ${size}, root = ${root}, vkeys = ${textArrayOf(appended.vkeys)}::text[]
       WHERE log_id = ${before.logId} AND size = ${before.size} AND root = ${before.root}

@@ -26,11 +26,11 @@ export async function haltLog(
   { isHeld, actor }: { readonly isHeld: boolean; readonly actor: string },
 ): Promise<boolean> {
   return sql.begin(async (tx) => {
-    const [row] = await tx<{ log_id: number; origin: string; size: bigint; is_known: boolean }[]>`
+    const [row] = await tx<{ logId: number; origin: string; size: bigint; isKnown: boolean }[]>`
       SELECT log_id, origin, size, halt IS NOT NULL AND (is_held OR NOT ${isHeld}::boolean) AS is_known
       FROM logs ORDER BY log_id DESC LIMIT 1 FOR UPDATE`;
-    if (row === undefined || row.log_id !== logId || row.size !== BigInt(size)) return false;
-    if (row.is_known) return true;
+    if (row === undefined || row.logId !== logId || row.size !== BigInt(size)) return false;
+    if (row.isKnown) return true;
     await tx`
       UPDATE logs SET halt = ${problem}, halt_note = ${note}, halted_at = now(), is_held = ${isHeld}::boolean WHERE log_id = ${logId}`;
     await writeAuditEntry(tx, {

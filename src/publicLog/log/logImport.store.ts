@@ -56,12 +56,12 @@ class GameLabels {
  * the number of its first record that is not in this database's log.
  */
 export async function gameLabels(sql: Sql): Promise<GameLabels> {
-  const rows = await sql<{ game_id: number; label_key: Buffer; next: bigint }[]>`
+  const rows = await sql<{ gameId: number; labelKey: Buffer; next: bigint }[]>`
     SELECT game_id, label_key, coalesce(
       (SELECT min(number) FROM log_entries e WHERE e.game_id = g.game_id AND log_index IS NULL), next_number) AS next
     FROM log_games g WHERE label_key IS NOT NULL`;
   return new GameLabels(
-    rows.map((row) => ({ gameId: row.game_id, labelKey: row.label_key, next: safe(row.next) })),
+    rows.map((row) => ({ gameId: row.gameId, labelKey: row.labelKey, next: safe(row.next) })),
   );
 }
 

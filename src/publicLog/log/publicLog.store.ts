@@ -33,28 +33,28 @@ export interface LogState {
 }
 
 export interface LogRow {
-  log_id: number;
+  logId: number;
   origin: string;
   vkeys: string[];
   signer: string | null;
   size: bigint;
   root: Buffer;
   halt: string | null;
-  halt_note: string | null;
-  is_held: boolean;
+  haltNote: string | null;
+  isHeld: boolean;
 }
 
 export const LOG_COLUMNS = 'log_id, origin, vkeys, signer, size, root, halt, halt_note, is_held';
 export const stateOf = (row: LogRow): LogState => ({
-  logId: row.log_id,
+  logId: row.logId,
   origin: row.origin,
   vkeys: row.vkeys,
   signer: row.signer,
   size: safe(row.size),
   root: row.root,
   halt: row.halt,
-  haltNote: row.halt_note,
-  isHeld: row.is_held,
+  haltNote: row.haltNote,
+  isHeld: row.isHeld,
 });
 
 /** Thrown if the log is halted: nothing may be appended or signed. */
@@ -82,12 +82,12 @@ export async function lockedLog(tx: Transaction): Promise<LogState> {
 export async function sealSigner(sql: Sql, box: SecretBox): Promise<void> {
   if (box.prefix === undefined) return;
   await sql.begin(async (tx) => {
-    const [row] = await tx<{ log_id: number; signer: string }[]>`
+    const [row] = await tx<{ logId: number; signer: string }[]>`
       SELECT log_id, signer FROM logs
       WHERE log_id = (SELECT max(log_id) FROM logs) AND signer NOT LIKE ${`${box.prefix}%`} FOR UPDATE`;
     if (row === undefined) return;
     try {
-      await tx`UPDATE logs SET signer = ${box.seal(box.open(row.signer))} WHERE log_id = ${row.log_id}`;
+      await tx`UPDATE logs SET signer = ${box.seal(box.open(row.signer))} WHERE log_id = ${row.logId}`;
     } catch (error) {
       // A missing sealing key is no error here, because LOG_KEY may provide the signing key.
       if (!(error instanceof UnknownKeyError)) throw error;
@@ -106,7 +106,7 @@ export async function beginLog(
 ): Promise<void> {
   await sql.begin(async (tx) => {
     const { size, root, tiles } = grow(0, [], [genesis]);
-    const begun = await tx<{ log_id: number }[]>`
+    const begun = await tx<{ logId: number }[]>`
       INSERT INTO logs (log_id, origin, vkeys, signer, size, root)
       VALUES (1, ${log.origin}, ${textArrayOf(log.vkeys)}::text[], ${log.signer}, ${size}, ${root})
       ON CONFLICT DO NOTHING RETURNING log_id`;
@@ -116,15 +116,15 @@ export async function beginLog(
 
 /** Row of a log entry joined with its game and block. */
 export interface OpeningRow {
-  game_id: number;
+  gameId: number;
   number: bigint;
   kind: number;
-  from_index: bigint;
-  to_index: bigint;
+  fromIndex: bigint;
+  toIndex: bigint;
   at: Date;
-  is_late: boolean;
+  isLate: boolean;
   reason: string | null;
-  math_hash: Buffer | null;
+  mathHash: Buffer | null;
   seed: Buffer | null;
   nonce: Buffer | null;
   tree: Buffer | null;
@@ -135,16 +135,16 @@ export interface OpeningRow {
 
 /** Builds the opening of an entry from the rows of the entry, its game and its block. */
 export const openingOf = (row: OpeningRow, labelKey: Buffer): Opening => ({
-  gameId: row.game_id,
+  gameId: row.gameId,
   number: safe(row.number),
   type: entryTypeOf(row.kind),
-  fromIndex: safe(row.from_index),
-  toIndex: safe(row.to_index),
+  fromIndex: safe(row.fromIndex),
+  toIndex: safe(row.toIndex),
   at: row.at,
-  isLate: row.is_late,
+  isLate: row.isLate,
   reason: row.reason,
   labelKey,
-  mathHash: row.math_hash,
+  mathHash: row.mathHash,
   seed: openNullable(row.sealed, 'seed', row.seed),
   nonce: openNullable(row.sealed, 'nonce', row.nonce),
   tree: row.tree,

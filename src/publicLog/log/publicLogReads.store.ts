@@ -55,10 +55,10 @@ export interface BlockPart {
 }
 
 type EntryRow = OpeningRow & {
-  label_key: Buffer;
-  log_id: number;
-  log_index: bigint;
-  logged_at: Date;
+  labelKey: Buffer;
+  logId: number;
+  logIndex: bigint;
+  loggedAt: Date;
   salt: Buffer;
 };
 
@@ -67,10 +67,10 @@ const ENTRY_COLUMNS = `e.game_id, e.number, e.kind, e.from_index, e.to_index, e.
   e.salt, g.label_key, g.math_hash, CASE WHEN e.kind < 3 THEN b.seed END AS seed, b.nonce,
   substring(b.tree FROM 1 FOR 32) AS tree, b.commitment, b.sealed`;
 const entryOf = (row: EntryRow): LoggedEntry => ({
-  opening: openingOf(row, row.label_key),
-  logId: row.log_id,
-  logIndex: safe(row.log_index),
-  loggedAt: row.logged_at,
+  opening: openingOf(row, row.labelKey),
+  logId: row.logId,
+  logIndex: safe(row.logIndex),
+  loggedAt: row.loggedAt,
   salt: row.salt,
 });
 
@@ -99,13 +99,13 @@ export async function readTiles(
  */
 async function newestOf(sql: Sql, logId?: number): Promise<Published | undefined> {
   const [row] = await sql<
-    { log_id: number; origin: string; vkeys: string[]; policy: string | null; size: bigint; note: string }[]
+    { logId: number; origin: string; vkeys: string[]; policy: string | null; size: bigint; note: string }[]
   >`
     SELECT c.log_id, l.origin, l.vkeys, l.policy, c.size, c.note FROM log_checkpoints c JOIN logs l USING (log_id)
     WHERE published_at IS NOT NULL AND c.log_id = coalesce(${logId ?? null}::int, c.log_id)
     ORDER BY c.log_id DESC, c.size DESC LIMIT 1`;
   if (row === undefined) return undefined;
-  return { ...row, logId: row.log_id, size: safe(row.size) };
+  return { ...row, logId: row.logId, size: safe(row.size) };
 }
 
 export class PublicLogReads {
@@ -152,9 +152,9 @@ export class PublicLogReads {
    * Undefined if there is no such log or no published checkpoint.
    */
   async publishedBy(originHash: string): Promise<Published | undefined> {
-    const [row] = await this.#sql<{ log_id: number }[]>`
+    const [row] = await this.#sql<{ logId: number }[]>`
       SELECT log_id FROM logs WHERE encode(sha256(convert_to(origin, 'UTF8')), 'hex') = ${originHash} LIMIT 1`;
-    return row && this.publishedOf(row.log_id);
+    return row && this.publishedOf(row.logId);
   }
 
   /**
@@ -182,7 +182,7 @@ export class PublicLogReads {
     index: number,
   ): Promise<(LoggedEntry & { readonly covering: Covering }) | 'before-log' | 'waiting'> {
     const [row] = await this.#sql.prepared<
-      (EntryRow & { log_number: bigint | null; is_open: boolean; size: bigint | null; note: string })[]
+      (EntryRow & { logNumber: bigint | null; isOpen: boolean; size: bigint | null; note: string })[]
     >`
       SELECT b.log_number, c.size, c.note, ${raw(ENTRY_COLUMNS)},
         b.to_index > coalesce(p.next_index, 0) AND NOT EXISTS (
@@ -195,15 +195,13 @@ export class PublicLogReads {
           SELECT size, note FROM log_checkpoints c WHERE c.log_id = e.log_id AND published_at IS NOT NULL
           ORDER BY size DESC LIMIT 1) c ON c.size > e.log_index`;
     if (row === undefined) throw new Error(`No block has index ${index} of game ${gameId}`);
-    if (row.log_number === null) return row.is_open ? 'waiting' : 'before-log';
+    if (row.logNumber === null) return row.isOpen ? 'waiting' : 'before-log';
     if (row.size === null) return 'waiting';
     return { ...entryOf(row), covering: { size: safe(row.size), note: row.note } };
   }
 
   async entries(gameId: number, from: number, limit: number): Promise<ListedEntry[]> {
-    const rows = await this.#sql<
-      (EntryRow & { next_index: bigint; is_played: boolean; is_closed: boolean })[]
-    >`
+    const rows = await this.#sql<(EntryRow & { nextIndex: bigint; isPlayed: boolean; isClosed: boolean })[]>`
       SELECT ${raw(ENTRY_COLUMNS)}, coalesce(p.next_index, 0) AS next_index,
         e.kind = 3 AND EXISTS (SELECT 1 FROM rounds r WHERE r.game_id = e.game_id AND r.status = 'OPEN' AND r.shoe_index >= e.from_index
           AND r.shoe_index < e.to_index) AS is_played,
@@ -217,16 +215,16 @@ export class PublicLogReads {
     return rows.map((row) => ({
       ...entryOf(row),
       // The remaining tickets of a voided raffle are never sold, so all indices of its pool count as used.
-      isDone: row.is_closed || (row.next_index >= row.to_index && !row.is_played),
-      isBegun: row.next_index > row.from_index,
+      isDone: row.isClosed || (row.nextIndex >= row.toIndex && !row.isPlayed),
+      isBegun: row.nextIndex > row.fromIndex,
     }));
   }
 
   /** Returns the label key of a game, or undefined if no entry of the game is logged. */
   async labelKey(gameId: number): Promise<Buffer | undefined> {
-    const [row] = await this.#sql<{ label_key: Buffer | null }[]>`
+    const [row] = await this.#sql<{ labelKey: Buffer | null }[]>`
       SELECT label_key FROM log_games WHERE game_id = ${gameId}`;
-    return row?.label_key ?? undefined;
+    return row?.labelKey ?? undefined;
   }
 
   /**
@@ -249,10 +247,10 @@ export class PublicLogReads {
         nonce: Buffer;
         own: Buffer;
         last: Buffer;
-        kept_own: Buffer;
-        kept_last: Buffer;
-        kept_high: Buffer;
-        is_removed: boolean;
+        keptOwn: Buffer;
+        keptLast: Buffer;
+        keptHigh: Buffer;
+        isRemoved: boolean;
         sealed: string | null;
       }[]
     >`
@@ -263,14 +261,14 @@ export class PublicLogReads {
         substring(tree FROM ${kept.last.from + 1} FOR ${kept.last.length}) AS kept_last,
         substring(tree FROM ${kept.high.from + 1} FOR ${kept.high.length}) AS kept_high
       FROM blocks WHERE game_id = ${gameId} AND from_index = ${fromIndex}`;
-    const { sealed, is_removed: isRemoved } = row!;
+    const { sealed, isRemoved } = row!;
     const parts = new Map([
       [last * GROUP_LEAVES, openColumn(sealed, source, row!.last, last * length)],
       [own * GROUP_LEAVES, openColumn(sealed, source, row!.own, own * length)],
     ]);
     const seed = openColumn(sealed, 'seed', row!.seed);
     const nonce = openColumn(sealed, 'nonce', row!.nonce);
-    const hashes = { own: row!.kept_own, last: row!.kept_last, high: row!.kept_high };
+    const hashes = { own: row!.keptOwn, last: row!.keptLast, high: row!.keptHigh };
     return { count, seed, nonce, kept: hashes, isRemoved, parts };
   }
 

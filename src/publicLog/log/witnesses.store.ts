@@ -39,8 +39,8 @@ export interface WitnessAge {
  */
 export async function noteWitnesses(sql: Sql, vkeys: readonly string[], rules: string | null): Promise<void> {
   await sql.begin(async (tx) => {
-    const [log] = await tx<{ log_id: number }[]>`SELECT log_id FROM logs ORDER BY log_id DESC LIMIT 1`;
-    const { log_id: logId } = log!;
+    const [log] = await tx<{ logId: number }[]>`SELECT log_id FROM logs ORDER BY log_id DESC LIMIT 1`;
+    const { logId } = log!;
     await tx`UPDATE logs SET policy = ${rules} WHERE log_id = ${logId} AND policy IS DISTINCT FROM ${rules}`;
     await tx`
       INSERT INTO log_witnesses (log_id, vkey) SELECT ${logId}, unnest(${textArrayOf(vkeys)}::text[]) ON CONFLICT DO NOTHING`;
@@ -124,7 +124,7 @@ export async function beginRound(
     againSeconds,
   }: { readonly holder: string; readonly roundMs: number; readonly againSeconds: number },
 ): Promise<{ readonly newest: SignedCheckpoint; readonly witnesses: readonly KnownWitness[] } | undefined> {
-  const [newest] = await sql<{ log_id: number; size: bigint; note: string }[]>`
+  const [newest] = await sql<{ logId: number; size: bigint; note: string }[]>`
     WITH taken AS (
       INSERT INTO log_rounds AS r (log_id, holder, until)
       SELECT log_id, ${holder}, now() + ${roundMs} * interval '1 millisecond' FROM logs ORDER BY log_id DESC LIMIT 1
@@ -133,17 +133,17 @@ export async function beginRound(
     SELECT c.log_id, size, note FROM log_checkpoints c JOIN taken USING (log_id) ORDER BY size DESC LIMIT 1`;
   if (newest === undefined) return undefined;
   const size = safe(newest.size);
-  const rows = await sql<{ vkey: string; size: bigint; has_cosigned: boolean; is_due: boolean }[]>`
+  const rows = await sql<{ vkey: string; size: bigint; hasCosigned: boolean; isDue: boolean }[]>`
     SELECT vkey, size, not_before <= now() AS is_due,
       size >= ${size} AND coalesce(cosigned_at > now() - ${againSeconds} * interval '1 second', false) AS has_cosigned
-    FROM log_witnesses WHERE log_id = ${newest.log_id}`;
+    FROM log_witnesses WHERE log_id = ${newest.logId}`;
   return {
-    newest: { logId: newest.log_id, size, note: newest.note },
+    newest: { logId: newest.logId, size, note: newest.note },
     witnesses: rows.map((row) => ({
       vkey: row.vkey,
       size: safe(row.size),
-      hasCosigned: row.has_cosigned,
-      isDue: row.is_due,
+      hasCosigned: row.hasCosigned,
+      isDue: row.isDue,
     })),
   };
 }
@@ -188,7 +188,7 @@ export async function storeCosignatures(
   add: (note: string) => { readonly note: string; readonly cosignatures: number; readonly isEnough: boolean },
 ): Promise<boolean> {
   return sql.begin(async (tx) => {
-    const [row] = await tx<{ note: string; is_published: boolean }[]>`
+    const [row] = await tx<{ note: string; isPublished: boolean }[]>`
       SELECT note, published_at IS NOT NULL AS is_published FROM log_checkpoints WHERE log_id = ${logId} AND size = ${size} FOR UPDATE`;
     if (row === undefined) return false;
     const { note, cosignatures, isEnough } = add(row.note);
@@ -196,6 +196,6 @@ export async function storeCosignatures(
       UPDATE log_checkpoints SET note = ${note}, cosignatures = ${cosignatures},
         published_at = coalesce(published_at, CASE WHEN ${isEnough}::boolean THEN now() END)
       WHERE log_id = ${logId} AND size = ${size}`;
-    return row.is_published || isEnough;
+    return row.isPublished || isEnough;
   });
 }

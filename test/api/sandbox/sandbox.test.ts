@@ -277,10 +277,10 @@ test('the audit reports a forced outcome that is recorded as drawn, and one on a
   expect(await audited()).toEqual([]);
   const idem = (await redis.keys(idempotencyKey(0, 0).replace(/0$/, '*')))[0]!;
   const [entry] = await sql<
-    { entry_id: bigint }[]
+    { entryId: bigint }[]
   >`SELECT max(entry_id) AS entry_id FROM ledger WHERE kind = 9`;
   const id = Buffer.alloc(8);
-  id.writeBigUInt64LE(entry!.entry_id);
+  id.writeBigUInt64LE(entry!.entryId);
   const all = (await redis.callBuffer('HGETALL', idem)) as Buffer[];
   const at = all.findIndex((value, place) => place % 2 === 1 && value.subarray(0, 8).equals(id));
   await redis.hset(idem, all[at - 1]!, all[at]!.subarray(0, -1));

@@ -187,9 +187,9 @@ const bindFrom = (day: string) =>
 
 /** Releases the request ids of all days into one run of request ids. */
 async function handOverAll(): Promise<void> {
-  const [cell] = await sql<{ fence: bigint; handed_over_id: bigint; cursor_id: bigint }[]>`
+  const [cell] = await sql<{ fence: bigint; handedOverId: bigint; cursorId: bigint }[]>`
     SELECT fence, handed_over_id, cursor_id FROM cells WHERE cell = 0`;
-  const { fence, handed_over_id: from, cursor_id: to } = cell!;
+  const { fence, handedOverId: from, cursorId: to } = cell!;
   const pause = async (): Promise<void> => {};
   await writeRun(sql, [{ cell: 0, fence, from, to }], pause, () => {});
 }

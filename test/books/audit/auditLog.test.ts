@@ -5,7 +5,7 @@
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { auditChain } from '../../../src/postgres/auditLog.js';
-import type { Sql } from '../../../src/postgres/connection.js';
+import type { Sql, Transaction } from '../../../src/postgres/connection.js';
 import { world } from '../../setup/world.js';
 
 const { stores, service, ownSql: sql } = world();
@@ -36,18 +36,13 @@ test('forbids changing or removing an entry of the audit log', async () => {
 });
 
 test('detects audit log entries that the owner of the table changed or removed', async () => {
-  const forced = async (change: (tx: postgres.TransactionSql) => Promise<unknown>): Promise<number[]> => {
+  const forced = async (change: (tx: Transaction) => Promise<unknown>): Promise<number[]> => {
     let ids: number[] = [];
-    await books
+    await sql
       .begin(async (tx) => {
         await tx`ALTER TABLE audit_log DISABLE TRIGGER ALL`;
         await change(tx);
-        const run = Object.assign(
-          async (strings: TemplateStringsArray, ...values: unknown[]) =>
-            tx(strings, ...(values.map(String) as string[])),
-          {},
-        );
-        const seen = await auditChain(run as unknown as Sql);
+        const seen = await auditChain(tx as unknown as Sql);
         ids = seen.faults.map(({ auditId }) => auditId);
         throw new Error('undone');
       })

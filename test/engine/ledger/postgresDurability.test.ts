@@ -88,11 +88,11 @@ test.each(['off', 'local'])(
         name: 'test',
         onError: () => {},
       });
-      type Row = { synchronous_commit: string };
+      type Row = { synchronousCommit: string };
       const [alone] = await sql<Row[]>`SHOW synchronous_commit`;
       const [inside] = await sql.begin((tx) => tx<Row[]>`SHOW synchronous_commit`);
       await sql.end();
-      return [alone!.synchronous_commit, inside!.synchronous_commit];
+      return [alone!.synchronousCommit, inside!.synchronousCommit];
     };
     expect(await settingOf({})).toEqual(['on', 'on']);
     expect(await settingOf({ isPipelined: true })).toEqual(['on', 'on']);
@@ -108,7 +108,7 @@ test.each(['remote_write', 'remote_apply'])(
   async (strong) => {
     await run(`ALTER DATABASE spindle SET synchronous_commit = ${strong}`);
     const sql = connectPostgres(stores.databaseUrl, { max: 1, name: 'test', onError: () => {} });
-    expect(await sql`SHOW synchronous_commit`).toEqual([{ synchronous_commit: strong }]);
+    expect(await sql`SHOW synchronous_commit`).toEqual([{ synchronousCommit: strong }]);
     await sql.end();
     await run('ALTER DATABASE spindle RESET synchronous_commit');
   },
