@@ -27,8 +27,8 @@ import {
 const STORE_STOP_TIMEOUT_MS = 25_000;
 
 /**
- * Returns the addresses of the stores. Stores without a configured address are started; a front end that
- * another process has started uses the stores of that process.
+ * Stores without a configured address are started; a front end that another process has started uses the
+ * stores of that process.
  */
 export async function storeAddresses(
   config: Config,

@@ -10,10 +10,7 @@ import { Settlements } from './settlement/settlements.store.js';
 
 export type BooksStore = ReturnType<typeof openBooksStore>;
 
-/**
- * Opens the stores. Every method rejects if the database does not answer within the deadline
- * (src/postgres/connect.ts).
- */
+/** Every method rejects if the database does not answer within the deadline (src/postgres/connect.ts). */
 export const openBooksStore = (sql: Sql) => ({
   ledgerDays: new LedgerDays(sql),
   reports: new Reports(sql),

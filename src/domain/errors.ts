@@ -224,7 +224,7 @@ export interface Fault {
 export class ApiError extends Error {
   readonly entry: ErrorEntry;
   readonly details: readonly Fault[] | undefined;
-  /** Value of `Retry-After` in seconds. Undefined if waiting does not help. */
+  /** Undefined if waiting does not help. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor(

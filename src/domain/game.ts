@@ -22,7 +22,7 @@ export interface Partner {
   readonly balanceMode: BalanceMode;
   /** Maximum loss that the operator covers for this partner, in micro-USD. Null means no limit. */
   readonly fundingMicros: number | null;
-  /** Former cells of the partner. Absent if there are none. */
+  /** Absent if there are none. */
   readonly formerCells?: readonly FormerCell[];
   /** Number of the partner's newest completed move. Absent or 0 if the partner never moved. */
   readonly newestMove?: number;

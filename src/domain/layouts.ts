@@ -298,7 +298,7 @@ export const ROTATE_REPLY = layout({ status: u8, id: packedId, fromIndex: u48, t
 
 /** State of a pot: version of its rules, POT_FLAGS, number of counted spins, and budget. */
 export const POT_STATE = layout({ version: u32, flags: u8, progress: u48, budgetMicros: money });
-/** Flags of a pot. `remembersPlayers` is set when the pot is enabled for the first time. */
+/** `remembersPlayers` is set when the pot is enabled for the first time. */
 export const POT_FLAGS = { remembersPlayers: 1 } as const;
 /** Rules of a pot, which follow POT_STATE. The tiers follow the rules. */
 export const POT_RULES = layout({
@@ -312,8 +312,8 @@ export const POT_RULES = layout({
 });
 
 /**
- * Flags of the rules. `returnsToBudget`: if the community is empty, its part returns to the budget.
- * `paysRemaining`: if the budget is too small for a tier, the event pays what is left.
+ * `returnsToBudget`: if the community is empty, its part returns to the budget. `paysRemaining`: if the
+ * budget is too small for a tier, the event pays what is left.
  */
 export const RULE_FLAGS = { enabled: 1, returnsToBudget: 2, paysRemaining: 4 } as const;
 export const TIER = layout({ triggerAtSpins: u32, amountMicros: money, tierName: text16 });

@@ -19,7 +19,7 @@ const MAX_TIER_ID = 6;
 /** Maximum number of virtual stops of a reel. Reels of real games have 22 to a few thousand. */
 const MAX_VIRTUAL_STOPS = 1_000_000;
 const MAX_SYMBOLS = 1_000;
-/** Maximum number of combinations. The index of a combination is a 16-bit code, and 0xFFFF is reserved. */
+/** The index of a combination is a 16-bit code, and 0xFFFF is reserved. */
 export const MAX_COMBINATIONS = 65_535;
 const MAX_TEXT_LENGTH = 200;
 

@@ -12,7 +12,7 @@ export interface RefundedTicket {
   readonly spinId: string;
 }
 
-/** Returns the ticket of a refund's requestId. Undefined for the requestId of an operator's adjustment. */
+/** Undefined for the requestId of an operator's adjustment. */
 export function refundedTicket(requestId: string): RefundedTicket | undefined {
   if (!requestId.startsWith(REFUND_PREFIX)) return undefined;
   const [gameId, spinId] = requestId.slice(REFUND_PREFIX.length).split(':');

@@ -86,7 +86,7 @@ export type AuditAction = keyof typeof SIGNIFICANT_EVENTS;
  */
 export const LARGE_WIN = 'spin.large_win';
 
-/** Returns the severity of an event type. A type that a newer version wrote counts as INFO. */
+/** A type that a newer version wrote counts as INFO. */
 export const severityOf = (type: string): Severity =>
   type in SIGNIFICANT_EVENTS ? SIGNIFICANT_EVENTS[type as AuditAction] : 'INFO';
 

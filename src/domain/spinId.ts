@@ -51,7 +51,7 @@ export class SpinIds {
     return this.encode(block);
   }
 
-  /** Decodes a spin id. Undefined if this service never issued it. */
+  /** Undefined if this service never issued it. */
   decode(spinId: string): { entryId: bigint; partnerId: number } | undefined {
     if (!/^[0-9a-f]{32}$/.test(spinId)) return undefined;
     const decipher = createDecipheriv('aes-128-ecb', this.#key, null);

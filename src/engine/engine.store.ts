@@ -25,10 +25,7 @@ import { RequestRunReads } from './requestIds/requestRunReads.store.js';
 
 export type EngineStore = ReturnType<typeof openEngineStore>;
 
-/**
- * Opens the stores of the engine. Every method rejects if the database does not respond within its deadline
- * (src/postgres/connect.ts).
- */
+/** Every method rejects if the database does not respond within its deadline (src/postgres/connect.ts). */
 export const openEngineStore = (sql: Sql) => ({
   adjustments: new Adjustments(sql),
   answered: new Answered(sql),

@@ -12,7 +12,7 @@ import type { GameTotals } from './catalog/games.store.js';
 import type { CellLease } from './cells/cells.store.js';
 import type { CommittedEvent } from './communal/communalFlush.store.js';
 
-/** Committed totals of a game. `spins` is a number if the totals are those of one flush. */
+/** `spins` is a number if the totals are those of one flush. */
 export type CommittedGameTotals = Omit<GameTotals, 'spins'> & { readonly spins: number | bigint };
 
 /** Progress of a game in a flush: its next index is `nextIndex` now, after `count` dealt outcomes. */

@@ -33,8 +33,8 @@ export interface DataDirLock {
 /** Maximum length of a socket's path on Linux and on macOS, in bytes, without the final zero. */
 const SOCKET_PATH_MAX = process.platform === 'linux' ? 107 : 103;
 /**
- * Maximum number of attempts to get the lock. Processes that begin at the same moment find each other's
- * sockets and all fail, so each tries again after a random time.
+ * Processes that begin at the same moment find each other's sockets and all fail, so each tries again after a
+ * random time.
  */
 const ATTEMPTS_MAX = 6;
 const ATTEMPT_WAIT_MS_MAX = 60;

@@ -66,7 +66,7 @@ export async function writeDurably(
   await syncFolder(folder);
 }
 
-/** Maximum number of attempts. An attempt fails if another process replaces the file at the same time. */
+/** An attempt fails if another process replaces the file at the same time. */
 const REPLACE_ATTEMPTS_MAX = 10;
 /** Maximum random pause before a further attempt, in ms, multiplied by the number of failed attempts. */
 const REPLACE_WAIT_MS_MAX = 50;

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 export const newLogKeyFile = (dataDir: string, origin: string): string =>
   join(dataDir, `log-key-${createHash('sha256').update(origin).digest('hex').slice(0, 16)}`);
 
-/** File name of a log's key. The file of the first log does not contain the log's name. */
+/** The file of the first log does not contain the log's name. */
 export function logKeyFile(dataDir: string, origin: string): string {
   const own = newLogKeyFile(dataDir, origin);
   return existsSync(own) ? own : join(dataDir, 'log-key');

@@ -27,10 +27,7 @@ export async function withChange<T>(
   return sql.begin(async (tx) => write(tx, await nextChange(tx)));
 }
 
-/**
- * Returns the change number for a transaction. Other transactions that need a change number wait until this
- * transaction ends.
- */
+/** Other transactions that need a change number wait until this transaction ends. */
 export async function nextChange(tx: Transaction): Promise<bigint> {
   await tx`SELECT pg_advisory_xact_lock(${CHANGE_LOCK})`;
   const [row] = await tx<{ changed: bigint }[]>`SELECT nextval('change_number') AS changed`;

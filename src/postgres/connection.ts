@@ -35,10 +35,7 @@ export interface Sql extends Run {
   end(): Promise<void>;
 }
 
-/**
- * Pools of connections to Postgres. If requests use all connections of their pool, they still do not delay
- * flushes, leases or rebuilds.
- */
+/** If requests use all connections of their pool, they still do not delay flushes, leases or rebuilds. */
 export interface PostgresPools {
   /** Connections for requests of partners. */
   readonly requests: Sql;

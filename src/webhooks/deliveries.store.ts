@@ -291,8 +291,8 @@ export interface AttemptResult extends SendResult {
 const ATTEMPTS_KEPT = 20;
 
 /**
- * Records the results of attempts. A failure counts only if the same attempt has no result yet, because two
- * workers may have made it after a lease expired. A success always counts.
+ * A failure counts only if the same attempt has no result yet, because two workers may have made it after a
+ * lease expired. A success always counts.
  * @param delaysMs waits after the first, second, and further failed attempts, in ms; the last value applies
  * to all later attempts
  */

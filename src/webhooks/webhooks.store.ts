@@ -205,7 +205,7 @@ export class Webhooks {
   }
 
   /**
-   * Rotates the secret of a webhook. The previous secret also signs until the given time.
+   * The previous secret also signs until the given time.
    * @returns false if the webhook is deleted
    */
   async rotateSecret(webhookId: number, secret: string, previousUntil: Date): Promise<boolean> {

@@ -30,7 +30,7 @@ export class RawRequest {
   }
 }
 
-/** Sends a request. Rejects if no answer comes. */
+/** Rejects if no answer comes. */
 export function send(
   { url, method, headers, body }: RawRequest,
   { signal }: { signal: AbortSignal },
@@ -62,10 +62,7 @@ export function send(
 const READ_ATTEMPTS = 4;
 const FIRST_WAIT_MS = 250;
 
-/**
- * Sends a request. Repeats a read that the service refuses temporarily (503) up to three times within two
- * seconds.
- */
+/** Repeats a read that the service refuses temporarily (503) up to three times within two seconds. */
 export async function sendReadsAgain(
   request: RawRequest,
   options: { readonly signal: AbortSignal },

@@ -4,7 +4,7 @@ import { ExactNumber } from '../../domain/exactJson.js';
 
 export const csvHead = (row: object): string => `${Object.keys(row).join(',')}\r\n`;
 
-/** Returns a line for each row. Null becomes an empty field. */
+/** Null becomes an empty field. */
 export function csvLines(rows: readonly object[], csvText: CsvText): string {
   const field = (value: unknown): string => {
     if (value === null || value === undefined) return '';

@@ -312,9 +312,9 @@ const IDEMPOTENCY_KEY = {
 };
 
 /**
- * Returns the servers of a document. The first address is relative, so it is that of the service that serves
- * the document. The document does not repeat the Host header of its request, because a cache could then give
- * one client an address that another client chose.
+ * The first address is relative, so it is that of the service that serves the document. The document does not
+ * repeat the Host header of its request, because a cache could then give one client an address that another
+ * client chose.
  */
 const serversOf = (scope: Scope): object[] => [
   { url: BASES[scope], description: 'The service that serves this document' },

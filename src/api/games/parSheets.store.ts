@@ -99,7 +99,7 @@ export class ParSheets {
     return row;
   }
 
-  /** Sets the status of a PAR sheet. Returns undefined if no such sheet exists. */
+  /** Returns undefined if no such sheet exists. */
   async setStatus(
     actor: string,
     parSheetId: number,

@@ -103,7 +103,7 @@ export class ApiKeys {
     return rows.map(fromRow);
   }
 
-  /** Revokes a key. Revoking a revoked key changes nothing. */
+  /** Revoking a revoked key changes nothing. */
   async revoke(
     actor: string,
     partnerId: number,

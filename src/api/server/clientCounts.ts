@@ -120,10 +120,7 @@ export class ClientCounts {
   }
 }
 
-/**
- * Returns the network of the given width that contains a client or network. Returns undefined if the address
- * is of the other IP family, is already that wide, or is not an address.
- */
+/** Returns undefined if the address is of the other IP family, is already that wide, or is not an address. */
 function networkOf(name: string, width: number): string | undefined {
   const [address = '', bits] = name.split('/');
   if (bits !== undefined && Number(bits) <= width) return undefined;

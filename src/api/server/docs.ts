@@ -63,7 +63,7 @@ interface File {
   readonly coded: readonly { readonly coding: string; readonly bytes: Buffer }[];
 }
 
-/** Reads the pages of a site. Returns no pages if the build has created none. */
+/** Returns no pages if the build has created none. */
 function readPages({ base }: Site, folder: string): ReadonlyMap<string, File> {
   const pages = new Map<string, File>();
   let names: string[] = [];

@@ -62,10 +62,7 @@ export interface RequestHead {
   readonly contentEncoding: string;
   /** True if the Authorization header has a bearer token. The token itself is not kept. */
   readonly hasBearer: boolean;
-  /**
-   * Value of Idempotency-Key. Undefined if the header was not sent; empty if it contains non-ASCII
-   * characters.
-   */
+  /** Undefined if the header was not sent; empty if it contains non-ASCII characters. */
   readonly idempotencyKey: string | undefined;
 }
 

@@ -14,7 +14,7 @@ import type { Services } from './services.js';
 
 const ID_END = 2n ** 63n - 1n;
 
-/** Query of a feed. The feed of adjustments has no `gameId`. */
+/** The feed of adjustments has no `gameId`. */
 type FeedQuery = Omit<Static<typeof RoundFeedQuery>, 'limit'>;
 
 export interface FeedRange {

@@ -58,8 +58,7 @@ export async function knownGame(catalog: Catalog, gameId: number): Promise<Game>
 }
 
 /**
- * Returns a game of the partner. Returns undefined if the partner has no game with this id.
- *
+ * Returns undefined if the partner has no game with this id.
  * @throws ApiError (KS-5002) if the catalog cannot be refreshed
  */
 export async function ownGame(

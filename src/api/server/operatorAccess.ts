@@ -65,10 +65,7 @@ const isEqual = (a: string, b: string): boolean => timingSafeEqual(textSha256(a)
 
 const isChange = ({ head: { method } }: Exchange): boolean => method !== 'get' && method !== 'head';
 
-/**
- * Returns the session token of the cookie. Returns undefined if there is no session cookie or its value is
- * not a possible token.
- */
+/** Returns undefined if there is no session cookie or its value is not a possible token. */
 function sessionTokenOf(cookie: string): string | undefined {
   const prefix = `${SESSION_COOKIE}=`;
   const found = cookie

@@ -13,7 +13,7 @@ type Serialize = (result: unknown) => string;
  */
 const SERIALIZERS = { plain: new WeakMap<TSchema, Serialize>(), summed: new WeakMap<TSchema, Serialize>() };
 
-/** Returns the serializer of an endpoint. Returns undefined if the answer has no body. */
+/** Returns undefined if the answer has no body. */
 export function serializerOf({ response, hasSums }: Endpoint): Serialize | undefined {
   if (response === undefined) return undefined;
   const made = hasSums === true ? SERIALIZERS.summed : SERIALIZERS.plain;

@@ -21,7 +21,7 @@ const OPEN = 0x7b;
 const TILDE = 0x7e;
 const CLOSE = 0x7d;
 
-/** Maximum characters of a number. A double distinguishes decimals of up to 15 digits. */
+/** A double distinguishes decimals of up to 15 digits. */
 const NUMBER_CHARACTERS_MAX = 15;
 const TEXT_CHARACTERS_MAX = 128;
 
@@ -39,9 +39,7 @@ const MEMBERS: Readonly<Record<keyof SpinBody, Buffer>> = {
 /** The member names by their first letter, which is different for each name. */
 const NAMES = new Map(Object.values(MEMBERS).map((name) => [name[0]!, name]));
 
-/**
- * Returns the spin of a body. Returns undefined if the body is invalid or must be parsed in the general way.
- */
+/** Returns undefined if the body is invalid or must be parsed in the general way. */
 export function readPlainSpin(bytes: Buffer): SpinBody | undefined {
   let gameId: number | undefined;
   let wagerUsd: number | undefined;

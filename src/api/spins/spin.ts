@@ -214,8 +214,8 @@ class PendingSpin implements SpinCommand {
   }
 
   /**
-   * Returns whether a denial is final. A wrong wager is not final if the script also checks it, because until
-   * the catalog is refreshed, only the script knows that a raffle has just sold out.
+   * A wrong wager is not final if the script also checks it, because until the catalog is refreshed, only the
+   * script knows that a raffle has just sold out.
    */
   #isFinal(denial: ErrorEntry | undefined): boolean {
     return denial !== undefined && !(denial === ERRORS.wagerMismatch && this.hasOtherWager);
@@ -331,7 +331,7 @@ class PendingSpin implements SpinCommand {
     );
   }
 
-  /** Answers the spin. Returns the payout in micro-USD, or undefined if a tester chose the outcome. */
+  /** Returns the payout in micro-USD, or undefined if a tester chose the outcome. */
   #answer(result: DealtSpin, window: Window, headers: string): number | undefined {
     const game = this.game!;
     const { spinId, outcomeCode, tail } = result;

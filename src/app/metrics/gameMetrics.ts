@@ -54,8 +54,8 @@ function surpriseOf(
 }
 
 /**
- * Registers the metrics of games. A worker may have thousands of games, and only a limited number get their
- * own time series: first the games that need attention, then those with the most spins.
+ * A worker may have thousands of games, and only a limited number get their own time series: first the games
+ * that need attention, then those with the most spins.
  */
 export function registerGameMetrics(parts: GameMetricsParts): void {
   const { metrics, gamesMax, catalog, keeper, ownership, totals } = parts;

@@ -40,7 +40,7 @@ export type ArchiveStep = 'archive.written' | 'archive.read-back' | 'archive.ren
 
 export interface ArchiveOptions {
   readonly day: string;
-  /** Directory of all archives. Each day has its own folder in this directory. */
+  /** Each day has its own folder in this directory. */
   readonly directory: string;
   /** Name of the person or process that archives the day, for the audit log. */
   readonly actor: string;

@@ -18,7 +18,7 @@ import type { FileSeal } from '../../domain/ledgerDay.js';
 import { openPrivate } from '../../platform/files.js';
 import type { CopyRow } from '../../postgres/copy.js';
 
-/** Rows of a Parquet row group. One group is held in memory at a time, about 16 MB. */
+/** One group is held in memory at a time, about 16 MB. */
 const GROUP_ROWS = 65_536;
 /**
  * Capacity of the row buffer, in rows: a full row group, plus the rows of one network chunk of 64 KB. Such a

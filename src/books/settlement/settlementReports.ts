@@ -210,8 +210,8 @@ export class SettlementReports {
   }
 
   /**
-   * Returns the state of a day. A day is complete if all entries that the partner can ever have on that day
-   * are committed, so a complete day stays complete.
+   * A day is complete if all entries that the partner can ever have on that day are committed, so a complete
+   * day stays complete.
    */
   async #stateOf(partnerId: number, date: string, passed: PassedDays = new Map()): Promise<DayState> {
     const { store, clocks } = this.#options;

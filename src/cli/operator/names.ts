@@ -8,7 +8,7 @@ const SLUG = /^[a-z0-9-]{1,64}$/;
 const GAMES_LIMIT = 100;
 
 /**
- * Returns the id of a partner. A word of digits is always taken as an id.
+ * A word of digits is always taken as an id.
  * @param word id or slug
  * @throws UsageError if the word is neither; NotFoundError if no partner has the slug
  */

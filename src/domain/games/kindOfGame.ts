@@ -13,8 +13,8 @@ export const GAME_TYPES = ['slot', 'raffle', 'blackjack'] as const;
 export type GameType = (typeof GAME_TYPES)[number];
 
 /**
- * Status of a game. Only raffles, whose pool is finite, can be `SEALING` (the pool is not ready) or `CLOSED`
- * (all tickets are dealt, or the raffle is voided).
+ * Only raffles, whose pool is finite, can be `SEALING` (the pool is not ready) or `CLOSED` (all tickets are
+ * dealt, or the raffle is voided).
  */
 export type GameStatus = 'ACTIVE' | 'SUSPENDED' | 'SEALING' | 'CLOSED';
 

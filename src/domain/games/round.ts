@@ -40,7 +40,7 @@ export interface RoundRecord {
   readonly wagersMicros: readonly number[];
   /** Balance of the player after each entry of the round, in micro-USD. */
   readonly balancesMicros: readonly number[];
-  /** Payout in micro-USD. Undefined while the round is open. */
+  /** Undefined while the round is open. */
   readonly payoutMicros: number | undefined;
   /**
    * Whether an open round must be voided: Postgres was restored, and later cards of the shoe may have been

@@ -11,8 +11,8 @@ import { HASH_BYTES, inclusionPath, leafHash, type ReadHash } from './tree.js';
 const LOW = { level: 8, leaves: 2 ** 8 };
 const HIGH = { level: 16, leaves: 2 ** 16 };
 /**
- * Number of leaves in a group. A path needs the hashes of the leaves of at most two groups: the leaf's own
- * group, and the last group, which may not be full.
+ * A path needs the hashes of the leaves of at most two groups: the leaf's own group, and the last group,
+ * which may not be full.
  */
 export const GROUP_LEAVES = LOW.leaves;
 

@@ -19,7 +19,7 @@ export interface Checkpoint {
 export const checkpointText = ({ origin, size, root }: Checkpoint): string =>
   `${origin}\n${size}\n${root.toString('base64')}\n`;
 
-/** Parses a checkpoint. Lines after the third are ignored, because each log may define them. */
+/** Lines after the third are ignored, because each log may define them. */
 export function parseCheckpoint(text: string): Checkpoint {
   const [origin = '', decimal = '', encoded = ''] = text.split('\n');
   const size = fromDecimal(decimal);

@@ -14,10 +14,7 @@ import { type RandomTest, repeatsIn } from './randomTest.js';
 export type WordTest = RandomTest<Uint32Array>;
 
 const WORD = 2 ** 32;
-/**
- * Minimum number of words. With fewer words, the expected counts in the cells of the largest tables would be
- * too low.
- */
+/** With fewer words, the expected counts in the cells of the largest tables would be too low. */
 export const WORDS_MIN = 2_000_000;
 
 const uniform = (cells: number): number[] => new Array<number>(cells).fill(1 / cells);

@@ -314,7 +314,7 @@ export class Rounds {
     });
   }
 
-  /** Creates a table. The worker of its cell makes its first shoes. */
+  /** The worker of its cell makes its first shoes. */
   async createTable(
     actor: string,
     table: { partnerId: number; configName: string; displayName: string; terms: TableTerms },

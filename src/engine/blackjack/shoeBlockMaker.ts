@@ -23,7 +23,7 @@ export interface ShoeOrder {
 
 /** Number of shoes in a block of an idle table. The seeds of these shoes take 8 KB. */
 const SHOES_MIN = 256;
-/** Maximum number of shoes in a block. A thread takes about 0.2 s to make a block of this size. */
+/** A thread takes about 0.2 s to make a block of this size. */
 const SHOES_MAX = 8192;
 
 export class ShoeBlockMaker implements BlockMaker {

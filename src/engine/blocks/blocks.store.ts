@@ -59,7 +59,7 @@ const noteMath = (tx: Transaction, { gameId, mathHash }: Pick<SealedBlock, 'game
 export interface LeasedBlock {
   fromIndex: number;
   toIndex: number;
-  /** Outcomes of the block. Null if the caller did not ask for them. */
+  /** Null if the caller did not ask for them. */
   outcomes: Buffer | null;
   /**
    * Whether a published checkpoint covers the block's record in the public log, so that the block may be

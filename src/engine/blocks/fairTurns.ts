@@ -79,7 +79,7 @@ interface Turn {
 /** Assumed duration of a job that is still running, in ms: far more than a block usually takes. */
 const UNMEASURED_MS = 10_000;
 
-/** Returns the item with the least rank. If several items are equal, returns the first of them. */
+/** If several items are equal, returns the first of them. */
 function leastOf<T>(items: readonly T[], rank: (item: T) => number): T {
   let found = items[0] as T;
   let value = rank(found);

@@ -371,7 +371,7 @@ export class BlockKeeper implements Service {
     for (const block of leased) await this.#load(queue, block);
   }
 
-  /** Makes a block and leases it. If a rotation is pending, the rotation is finished first. */
+  /** If a rotation is pending, the rotation is finished first. */
   async #lease(queue: Queue, fromIndex: number): Promise<LeasedNow> {
     const started = performance.now();
     const { lease, gameId } = queue;

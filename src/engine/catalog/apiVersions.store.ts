@@ -37,7 +37,7 @@ export const apiVersionOf = (row: Row): ApiVersionRow => ({
   migrationUrl: row.migrationUrl,
 });
 
-/** Announcement of a version's end. Values that are absent stay as they were announced before. */
+/** Values that are absent stay as they were announced before. */
 export type Announcement = { readonly sunsetAt: Date } & Partial<ApiVersionEnd>;
 
 /**

@@ -16,10 +16,7 @@ const BLOCKS_REQUESTED_MAX = 1000;
 
 /** Data of a raffle in addition to the data of every game. */
 export interface RaffleRow extends PoolFacts {
-  /**
-   * Prize table of the raffle. Undefined in lists, because tables can have up to a thousand prizes and would
-   * slow the list down.
-   */
+  /** Undefined in lists, because tables can have up to a thousand prizes and would slow the list down. */
   table: PrizeTableUsd | undefined;
   sealedAt: Date | null;
   closedAt: Date | null;

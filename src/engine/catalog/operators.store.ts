@@ -77,10 +77,7 @@ export class Operators {
     this.#sql = sql;
   }
 
-  /**
-   * Creates an operator with a key. Returns `'taken'` if the name is in use and `'tooMany'` if the maximum is
-   * reached.
-   */
+  /** Returns `'taken'` if the name is in use and `'tooMany'` if the maximum is reached. */
   async create(
     actor: string,
     wanted: StoredKey & { name: string; role: Role; expiresAt: Date | null },

@@ -24,8 +24,8 @@ interface Request {
 export class AnsweredChunk {
   readonly #bytes = Buffer.allocUnsafeSlow(CHUNK_BYTES);
   /**
-   * View of the chunk's bytes. A DataView writes a number in a quarter of the time that a Buffer needs, and
-   * writes a bigint without creating garbage.
+   * A DataView writes a number in a quarter of the time that a Buffer needs, and writes a bigint without
+   * creating garbage.
    */
   readonly #view = new DataView(this.#bytes.buffer);
   #length = 0;

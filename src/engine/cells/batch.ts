@@ -133,8 +133,8 @@ export class BatchEncoder {
   }
 
   /**
-   * Encodes a batch. The result is a view of a shared buffer, valid until the next call. The partners of the
-   * batch are appended to the array `partners`, in the order of the reply.
+   * The result is a view of a shared buffer, valid until the next call. The partners of the batch are
+   * appended to the array `partners`, in the order of the reply.
    */
   encode(items: readonly BatchItem[], partners: Partner[]): Buffer {
     const players = this.#players;

@@ -42,7 +42,7 @@ export class LedgerEntries {
 export const findEntry = async (sql: Sql, entryId: bigint): Promise<LedgerEntry | undefined> =>
   (await findEntries(sql, [entryId])).get(entryId);
 
-/** Finds entries by their ids. Postgres plans for and locks only the partitions of the entries' days. */
+/** Postgres plans for and locks only the partitions of the entries' days. */
 export async function findEntries(sql: Sql, ids: readonly bigint[]): Promise<Map<bigint, LedgerEntry>> {
   const rows = await sql<EntryRow[]>`
     SELECT ${COLUMNS} FROM ledger WHERE entry_id = ANY(${arrayOf(ids)}::bigint[])`;

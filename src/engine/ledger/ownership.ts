@@ -290,9 +290,6 @@ export class Ownership extends PeriodicService {
   }
 }
 
-/**
- * Returns this worker's share of the cells. All workers have the same share; if a remainder is left, the
- * workers that started first get one more.
- */
+/** All workers have the same share; if a remainder is left, the workers that started first get one more. */
 const shareOf = ({ cells, workers, earlier }: Division): number =>
   Math.floor(cells / workers) + (earlier < cells % workers ? 1 : 0);

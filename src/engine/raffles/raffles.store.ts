@@ -116,7 +116,7 @@ export class Raffles {
     this.#sql = sql;
   }
 
-  /** Creates a raffle. The worker of its cell seals its pool. */
+  /** The worker of its cell seals its pool. */
   async create(
     actor: string,
     raffle: { partnerId: number; configName: string; displayName: string; table: PrizeTableUsd },
@@ -189,7 +189,7 @@ export class Raffles {
   }
 
   /**
-   * Voids a raffle. If the raffle is already voided, the reason of the first call is kept.
+   * If the raffle is already voided, the reason of the first call is kept.
    * @returns `unknown` if there is no such game; `no-raffle` if the game is not a raffle; `closed` if all its
    * tickets were sold
    */

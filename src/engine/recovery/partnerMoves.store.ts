@@ -21,8 +21,8 @@ import {
 import type { AwayPartner } from '../redis/cellHead.js';
 
 /**
- * A move of a partner. `switchedAt` is null as long as the old cell deals for the partner. `finishedAt` is
- * null as long as steps of the move remain, even after a failure.
+ * `switchedAt` is null as long as the old cell deals for the partner. `finishedAt` is null as long as steps
+ * of the move remain, even after a failure.
  */
 export type PartnerMove = WithDates<typeof PartnerMoveSchema, 'requestedAt' | 'switchedAt' | 'finishedAt'>;
 

@@ -85,7 +85,7 @@ export function readDealtMessage(message: string): DealtAnnouncement {
 }
 
 /**
- * Publishes a message. The promise never rejects.
+ * The promise never rejects.
  * @param isSharded true in a cluster, where channels are sharded
  * @returns the number of subscribers that received the message; undefined if it is unknown
  */
@@ -158,7 +158,7 @@ export function listenOn(
   };
 }
 
-/** Listens for commits. If announcements are missed, waiting callers poll Postgres. */
+/** If announcements are missed, waiting callers poll Postgres. */
 export function listenForCommits(
   url: string,
   channel: string | (() => readonly string[]),

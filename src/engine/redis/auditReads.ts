@@ -76,7 +76,7 @@ export interface RedisAuditReads {
   /** Returns the request-id segments of a cell, or undefined if no owner has prepared the cell. */
   segments(cell: number): Promise<Segments | undefined>;
   players(cell: number): AsyncIterable<readonly Field[]>;
-  /** Returns the status of the player in the given field. A player without a record is active. */
+  /** A player without a record is active. */
   playerStatus(cell: number, field: string): Promise<PlayerStatus>;
   /**
    * Returns the shares that a player has not been notified of: first those in the player's list, then those

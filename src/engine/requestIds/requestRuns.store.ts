@@ -32,10 +32,7 @@ export interface RequestRun {
   readonly toId: bigint;
   readonly ids: number;
   readonly filterBytes: number;
-  /**
-   * Hash of the filter. After a restore, another run can exist with the same number; the hash distinguishes
-   * the two.
-   */
+  /** After a restore, another run can exist with the same number; the hash distinguishes the two. */
   readonly filterHash: bigint;
 }
 

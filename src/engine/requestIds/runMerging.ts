@@ -14,7 +14,7 @@ const FAN_IN = 16;
  * it.
  */
 const FAN_IN_MIN = 4;
-/** Maximum number of ids in a merged run. There is a limit because the filter of a run is read whole. */
+/** There is a limit because the filter of a run is read whole. */
 const MERGED_IDS_MAX = 2 ** 25;
 
 const sizeOf = ({ ids }: RequestRun): number => Math.floor(Math.log2(ids) / Math.log2(FAN_IN));

@@ -11,8 +11,8 @@ export interface ErrorLog {
 }
 
 /**
- * Order in which the services are stopped. `in-reverse`: one after the other, starting with the service that
- * was started last. `together`: all at once, for services that don't depend on each other.
+ * `in-reverse`: one after the other, starting with the service that was started last. `together`: all at
+ * once, for services that don't depend on each other.
  */
 export type StopOrder = 'in-reverse' | 'together';
 
@@ -71,8 +71,7 @@ export class ServiceGroup implements Service {
   }
 
   /**
-   * Stops all services. The promise never rejects, because failures and timeouts are logged. A second call
-   * waits for the first.
+   * The promise never rejects, because failures and timeouts are logged. A second call waits for the first.
    */
   stop(): Promise<void> {
     this.#stopping = this.#stopping.then(() => this.#stopAll());

@@ -197,7 +197,7 @@ export class Cosigning extends PeriodicService {
     });
   }
 
-  /** Adds a cosignature to a stored note. An older cosignature of the same key is replaced. */
+  /** An older cosignature of the same key is replaced. */
   #added(stored: string, line: SignatureLine): { note: string; cosignatures: number; isEnough: boolean } {
     const { policy } = this.#options;
     const note = parseNote(stored);

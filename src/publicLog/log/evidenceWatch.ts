@@ -69,7 +69,7 @@ const EVERY_MS = 10_000;
 const FIRST_EVERY_MS = 500;
 
 /**
- * Reads all sources of evidence. A witness that does not respond counts as having none.
+ * A witness that does not respond counts as having none.
  * @returns undefined if Redis does not respond
  */
 export async function readEvidence(

@@ -52,8 +52,7 @@ const sizeIn = (text: string): number | undefined =>
   text.endsWith('\n') ? fromDecimal(text.slice(0, -1)) : undefined;
 
 /**
- * Submits a checkpoint to a witness. If the witness has seen a different size than expected, submits once
- * more with that size.
+ * If the witness has seen a different size than expected, submits once more with that size.
  * @param known expected size of the witness's newest checkpoint
  * @param prove returns the consistency proof from `old` records to the checkpoint
  */

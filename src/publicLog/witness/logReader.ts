@@ -40,7 +40,7 @@ export interface SeenCheckpoint {
 }
 
 /**
- * Reads a file of a log. The result is undefined if the file does not exist.
+ * The result is undefined if the file does not exist.
  * @param most maximum size in bytes
  * @throws LogError if the log does not respond or the file is larger
  */
