@@ -134,10 +134,7 @@ export class Webhooks {
     this.#sql = sql;
   }
 
-  /**
-   * Registers a webhook.
-   * @returns undefined if the partner has reached its maximum number of webhooks
-   */
+  /** @returns undefined if the partner has reached its maximum number of webhooks */
   async create(webhook: {
     partnerId: number;
     url: string;

@@ -236,7 +236,6 @@ export type ActionBody = Static<typeof ActionBody>;
 
 const RULES_HASH = 'cc583bf4e4c3e17c57341a5d8d9f2c9c166d84aad6fb7b921df7fb7ca4a4c331';
 
-/** Example of an open blackjack round, which was dealt and has not been played yet. */
 const OPEN_ROUND = {
   roundId: '32ba64c0443dd3ef0747a1737bf2fa44',
   gameId: 5,
@@ -258,7 +257,6 @@ const OPEN_ROUND = {
   requestId: '0197d2c4-b7d2-7f3e-8a41-6c7d8e9f0a1b',
 };
 
-/** Example of a settled blackjack round, after the player has stood. */
 const SETTLED_ROUND = {
   ...OPEN_ROUND,
   status: 'SETTLED',

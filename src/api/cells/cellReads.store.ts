@@ -9,7 +9,6 @@ const RECOVERIES_LISTED = 50;
 export interface CellRow {
   readonly cell: number;
   readonly epoch: bigint;
-  /** Worker that owns the cell; null if the cell has no owner. */
   readonly owner: string | null;
   readonly cursorId: bigint;
   readonly halted: string | null;
@@ -28,7 +27,6 @@ export class CellReads {
     this.#sql = sql;
   }
 
-  /** Returns every cell with the worker whose lease of the cell is in force. */
   async cells(): Promise<CellRow[]> {
     const rows = await this.#sql<
       {
@@ -58,7 +56,6 @@ export class CellReads {
     }));
   }
 
-  /** Returns the newest recoveries, newest first. */
   async newestRecoveries(): Promise<RecoveryRow[]> {
     const rows = await this.#sql<
       {

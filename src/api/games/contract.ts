@@ -79,7 +79,6 @@ export const GameResponse = Type.Object({
   ),
 });
 
-/** Result of a rotation. */
 export const GameRotated = Type.Object({
   gameConfigId: Type.Integer(),
   number: nullable(

@@ -14,7 +14,6 @@ const COUNTED_MAX = 10_000;
 
 export type ParSheetStatus = 'ACTIVE' | 'RETIRED';
 
-/** The members of a PAR sheet that a list of PAR sheets contains. */
 export type ParSheetSummary = Readonly<Static<typeof ParSheetResponseSchema>>;
 
 export type ListedSheet = Readonly<Static<typeof OperatorParSheetSchema>>;

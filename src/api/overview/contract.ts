@@ -198,5 +198,4 @@ export const getOverview = operator.get('getOverview', '/overview', {
   },
 });
 
-/** Figures of one process, as operators see them. */
 export type ProcessFigures = Readonly<Omit<Static<typeof FrontEndProcess>, 'id'>>;

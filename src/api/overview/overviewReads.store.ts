@@ -18,14 +18,12 @@ const LOW_GAMES_MAX = 100;
 
 export interface DayTraffic {
   readonly all: Traffic & { readonly partners: number };
-  /** The partners with the most spins, busiest first. */
   readonly busiest: readonly (Traffic & { readonly partnerId: number; readonly slug: string })[];
 }
 
 /** Traffic of the previous day, and where it ends. */
 export type Yesterday = Traffic & Pick<Static<typeof TrafficYesterday>, 'until'>;
 
-/** Numbers of items that need an operator's attention. */
 type Attention = Readonly<Omit<Static<typeof AttentionSchema>, 'dryGames'>>;
 
 export class OverviewReads {
@@ -35,7 +33,6 @@ export class OverviewReads {
     this.#sql = sql;
   }
 
-  /** Returns the committed traffic of the current UTC day. */
   async trafficToday(): Promise<DayTraffic> {
     const rows = await this.#sql<
       {
@@ -121,10 +118,6 @@ export class OverviewReads {
     return rows.map((row) => ({ partnerId: row.partnerId, gameId: row.gameId }));
   }
 
-  /**
-   * Returns the numbers of items that need attention, and the webhooks that have been failing for the longest
-   * time.
-   */
   async attention(): Promise<{ attention: Attention; failingWebhooks: readonly FailingWebhook[] }> {
     const failing = await failingWebhooks(this.#sql);
     const missing = await missingWitnesses(this.#sql);

@@ -131,7 +131,6 @@ export class ApiKeys {
   }
 }
 
-/** Inserts a key with its audit log entry. */
 async function insertKey(
   tx: Transaction,
   changed: bigint,
@@ -168,7 +167,6 @@ async function lockValid(
   return row.isExpired ? 'expired' : fromRow(row);
 }
 
-/** Sets the expiry of a locked key, with its audit log entry. */
 async function moveExpiry(
   tx: Transaction,
   changed: bigint,

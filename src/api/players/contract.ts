@@ -58,7 +58,6 @@ export const AdjustmentBody = Type.Object({
   requestId: opaque('Idempotency key. It never expires.'),
 });
 
-/** Body of an adjustment together with the player id of the path. */
 export const AdjustmentOrder = Type.Object({ playerId: opaque(''), ...AdjustmentBody.properties });
 
 export const AdjustmentResponse = Type.Object({
@@ -77,7 +76,6 @@ export const PlayerStatusBody = Type.Object({
   }),
 });
 
-/** Body of a status change together with the player id of the path. */
 export const PlayerStatusOrder = Type.Object({ playerId: opaque(''), ...PlayerStatusBody.properties });
 
 export const PlayerStatusResponse = Type.Object({

@@ -10,7 +10,6 @@ export interface RecalledShare {
   readonly eventId: bigint;
   readonly tierLevel: number;
   readonly tierName: string;
-  /** True if the player's own spin triggered the event of the communal progressive. */
   readonly isTrigger: boolean;
   /**
    * Entry id of the spin that notified the player of the share; null if no spin has notified the player yet.
@@ -25,7 +24,6 @@ export class Recall {
     this.#sql = sql;
   }
 
-  /** Returns shares by the id of their ledger entry. */
   async shares(entryIds: readonly bigint[]): Promise<ReadonlyMap<bigint, RecalledShare>> {
     if (entryIds.length === 0) return new Map();
     const rows = await this.#sql<

@@ -116,7 +116,6 @@ export class ProgramChecks {
     this.#sql = sql;
   }
 
-  /** Returns one page of the checks, newest first, and the total number of checks. */
   async page(page: number, limit: number): Promise<{ checks: ProgramCheckRow[]; total: number }> {
     const rows = await this.#sql<Row[]>`
       SELECT * FROM program_checks ORDER BY check_id DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;

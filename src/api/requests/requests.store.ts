@@ -1,7 +1,6 @@
 /** Finds the requests of partners and operators by their requestId. */
 import type { Sql } from '../../postgres/connection.js';
 
-/** Maximum number of results of each kind. */
 const FOUND_MAX = 20;
 
 export interface RequestedAdjustment {
@@ -18,7 +17,6 @@ export interface RefusedAdjustment {
   readonly amountMicros: bigint;
   readonly reason: string;
   readonly refusedAt: Date;
-  /** Name of the operator who requested the adjustment. */
   readonly actor: string;
   readonly refusal: string;
 }
@@ -63,7 +61,6 @@ export class Requests {
         };
   }
 
-  /** Returns the refused adjustments with a requestId, newest first. */
   async refusedAdjustments(partnerId: number, requestId: string): Promise<RefusedAdjustment[]> {
     const subject = `player:${partnerId}:`;
     const rows = await this.#sql<

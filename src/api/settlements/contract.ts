@@ -50,7 +50,6 @@ export const SettlementList = Type.Object({ reports: Type.Array(SettlementReport
 
 export type DisputeBody = Static<typeof DisputeBody>;
 
-/** Example of a report. */
 export const REPORT = {
   reportDate: '2026-11-21',
   reportStatus: 'GENERATED',

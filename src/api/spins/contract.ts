@@ -24,7 +24,6 @@ const { partner, operator } = endpointsOf('Spins');
 export const BINDING_TIME =
   'A repetition gets the original response for `requestIdBindsSeconds` of `GET /version`, three days by default.';
 
-/** Maximum size of a spin's body in bytes. */
 export const SPIN_BYTES_MAX = 4096;
 
 export const SpinBody = Type.Object({
@@ -96,7 +95,6 @@ const spinMembers = {
 
 export const SpinResponse = Type.Object(spinMembers);
 
-/** Members of an item of the spin history. */
 const historyMembers = {
   ...spinMembers,
   createdAt: timestamp(),

@@ -93,7 +93,6 @@ const SHARES_BETWEEN = 64;
 export interface SpinPage {
   /** Spins of the page, newest first. */
   readonly spins: readonly LedgerEntry[];
-  /** Total number of the player's spins. */
   readonly total: number;
 }
 
@@ -149,7 +148,6 @@ async function openShares(
   };
 }
 
-/** Range of spins of a partner that is to be read. */
 export interface SpinRange extends EntryRange {
   readonly partnerId: number;
   readonly gameId: number | undefined;
@@ -216,7 +214,6 @@ async function newestDropped(
   return { id: row?.entryId ?? 0n, entryNumber: row?.entryNumber ?? 0 };
 }
 
-/** Reads spins and entries by player and by time. */
 export class SpinHistory {
   readonly #sql: Sql;
 
@@ -405,7 +402,6 @@ const SPINS = raw(entryCodesSql(({ history }) => history === 'spin'));
 
 const isShownAsSpin = ({ kind }: LedgerEntry): boolean => ENTRY_KINDS[kind].history === 'spin';
 
-/** Returns the first indexed entry number of a player at or after an id. */
 async function indexedNumberFrom(
   sql: Sql,
   { partnerId, playerId, newest }: PlayerOfHistory,
@@ -425,7 +421,6 @@ async function indexedNumberFrom(
 
 const least = (a: bigint, b: bigint): bigint => (a < b ? a : b);
 
-/** Returns the days of a range on which the partner, or the given game, has spins. */
 async function daysOfSpins(sql: Sql, range: SpinRange, toId: bigint): Promise<string[]> {
   const { partnerId, fromId, gameId } = range;
   if (fromId >= toId) return [];

@@ -9,7 +9,6 @@ export interface Traffic {
 
 export type TrafficDay = Traffic & { readonly day: string };
 
-/** Number of spins, wagers and payouts of one hour. */
 export type TrafficHour = Traffic & { readonly hour: Date };
 
 export class TrafficReads {
@@ -40,7 +39,6 @@ export class TrafficReads {
     }));
   }
 
-  /** Returns the traffic of the last hours, see {@link trafficHours}. */
   hours(hours: number, partnerId: number | undefined): Promise<TrafficHour[]> {
     return trafficHours(this.#sql, hours, partnerId);
   }

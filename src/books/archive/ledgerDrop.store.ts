@@ -41,7 +41,6 @@ export interface LedgerDropOptions {
   readonly onFailpoint: (step: DropStep) => void;
 }
 
-/** Returns the reason why a day can't be dropped, or undefined if it can. */
 export async function whyNotDrop(
   sql: Sql | Transaction,
   { day, keepDays, today }: Pick<LedgerDropOptions, 'day' | 'keepDays' | 'today'>,

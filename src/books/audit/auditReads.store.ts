@@ -65,9 +65,7 @@ export interface Facts {
   readonly sandboxPartners: ReadonlySet<number>;
   readonly games: readonly AuditedGame[];
   readonly sheets: ReadonlyMap<number, SheetTexts>;
-  /** Raffles by game id. */
   readonly raffles: ReadonlyMap<number, AuditedRaffle>;
-  /** Blackjack tables by game id. */
   readonly tables: ReadonlyMap<number, AuditedTable>;
   /** Id of the newest committed entry, by cell. */
   readonly cursors: ReadonlyMap<number, bigint>;
@@ -139,7 +137,6 @@ export interface Snapshot {
 
 /** Range of a game's sealed outcomes, packed. */
 export interface Sealed {
-  /** Index of the first outcome of the range. */
   readonly fromIndex: number;
   readonly outcomes: Buffer;
   /**

@@ -49,7 +49,6 @@ export interface CommunalFacts {
   }[];
 }
 
-/** Reads all committed data of communal progressives from the snapshot. */
 export const communalFacts = async (tx: Transaction): Promise<CommunalFacts> => ({
   rules: await rulesOf(tx),
   pots: await potsOf(tx),

@@ -139,10 +139,7 @@ export interface DroppedPotReads<Read> {
   readonly days: Read;
 }
 
-/**
- * Opens the reads of communal records before the boundary of dropped days.
- * @param fromId first entry id of the kept ledger
- */
+/** @param fromId first entry id of the kept ledger */
 export const droppedPotReads = <Read>(
   fromId: bigint,
   read: (select: string) => Read,

@@ -87,7 +87,6 @@ export async function auditedRaffles(tx: Transaction): Promise<Map<number, Audit
   );
 }
 
-/** Blackjack table as it was created. */
 export interface AuditedTable {
   readonly rules: BlackjackRules;
   readonly wagerMicros: number;

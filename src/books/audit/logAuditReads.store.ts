@@ -56,10 +56,7 @@ const ENTRIES_SELECT = `
     LEFT JOIN blocks b ON e.kind <= 3 AND b.game_id = e.game_id AND b.log_number >= e.number AND b.from_index = e.from_index
   ORDER BY e.game_id, e.number`;
 
-/**
- * Opens the reads of the public log.
- * @param all returns a function that reads all rows of a statement
- */
+/** @param all returns a function that reads all rows of a statement */
 export const logReads = <Read>(all: (select: string) => Read) => ({
   logs: all(LOGS_SELECT),
   imports: all(IMPORTS_SELECT),

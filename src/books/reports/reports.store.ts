@@ -14,7 +14,6 @@ import type { Sql } from '../../postgres/connection.js';
 import { raw } from '../../postgres/statements.js';
 import { FIRST_DAY, unsettledDays } from '../settlement/settledDays.store.js';
 
-/** Largest possible entry id. */
 const ID_END = 2n ** 63n - 1n;
 /** Upper bound of the duration of a round, as a difference of entry ids. */
 const ROUND_LONGEST = idsIn(31 * DAY_MS);
@@ -99,7 +98,6 @@ function idAt(ms: number): bigint {
   return id < ID_END ? id : ID_END;
 }
 
-/** Returns the first entry id after a UTC day. */
 const idAfter = (day: string): bigint => idAt(startOf(day) + DAY_MS);
 
 /**

@@ -256,7 +256,6 @@ export class Rtp {
     return { reviews, total: safe(count!.total) };
   }
 
-  /** Returns a review; undefined if there is no such review. */
   async review(reviewId: number): Promise<RtpReview | undefined> {
     const [row] = await this.#sql<ReviewRow[]>`
       SELECT ${REVIEW_COLUMNS} FROM rtp_reviews WHERE review_id = ${reviewId}`;

@@ -24,7 +24,6 @@ import { findGame, type GameRow } from '../catalog/games.store.js';
 import { inScope, NEWEST_MOVE, type PartnerScope } from '../cells/cells.store.js';
 import { type EntryRange, type FeedPage, feedPageOf } from '../ledger/feedPage.store.js';
 
-/** Ledger entry of a round, with the fields that the round's record needs. */
 export interface RoundEntry {
   readonly kind: RoundEntryKind;
   readonly id: bigint;
@@ -45,7 +44,6 @@ interface Addition {
   game: number;
   shoe: number;
   player: string;
-  /** Number of the first step that the flush adds to the round. */
   step: number;
   status: RoundStatus;
   payout: number | null;
@@ -180,7 +178,6 @@ const fromRow = (row: Row): RoundRecord => ({
   isToVoid: row.isToVoid,
 });
 
-/** Finds the entry id of a round's deal. */
 export async function findDeal(sql: Sql, gameId: number, shoeIndex: number): Promise<bigint | undefined> {
   const [row] = await sql<{ dealId: bigint }[]>`
     SELECT deal_id FROM rounds WHERE game_id = ${gameId} AND shoe_index = ${shoeIndex}`;
@@ -256,7 +253,6 @@ export class Rounds {
     this.#sql = sql;
   }
 
-  /** Reads rounds by the entry ids of their deals. */
   async ofDeals(dealIds: readonly bigint[]): Promise<ReadonlyMap<bigint, RoundRecord>> {
     if (dealIds.length === 0) return new Map();
     const rows = await this.#sql<Row[]>`
@@ -264,7 +260,6 @@ export class Rounds {
     return new Map(rows.map(fromRow).map((round) => [round.entryIds[0]!, round]));
   }
 
-  /** Reads the round whose deal has this entry id. */
   async find(dealId: bigint): Promise<RoundRecord | undefined> {
     const [row] = await this.#sql<Row[]>`SELECT ${COLUMNS} FROM rounds WHERE deal_id = ${dealId}`;
     return row === undefined ? undefined : fromRow(row);

@@ -52,10 +52,7 @@ interface PlaceRow {
   readonly bookedTo: bigint;
 }
 
-/**
- * Reads the cell, epoch and progress of a game.
- * @param lock SQL that locks the cell's row, so that no block is sealed before the rotation is recorded
- */
+/** @param lock SQL that locks the cell's row, so that no block is sealed before the rotation is recorded */
 async function placeOf(
   sql: Sql | Transaction,
   gameId: number,

@@ -50,7 +50,6 @@ export interface DirectoryChanges {
   isDealing: boolean | undefined;
 }
 
-/** State of the catalog that a process read from Postgres. */
 export interface CatalogState {
   readonly newest: bigint;
   readonly newestRestriction: bigint;

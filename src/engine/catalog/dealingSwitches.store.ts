@@ -192,7 +192,6 @@ export class DealingSwitches {
     });
   }
 
-  /** See {@link notifyGameStatuses}. */
   notifyGameStatuses(): Promise<number> {
     return notifyGameStatuses(this.#sql);
   }

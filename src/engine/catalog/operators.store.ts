@@ -198,7 +198,6 @@ export class Operators {
     return row === undefined ? undefined : { keyHash: row.keyHash, expiresAt: row.expiresAt };
   }
 
-  /** Ends the session of an operator who signs out. */
   async endSession(actor: string, sessionHash: Buffer): Promise<void> {
     await this.#sql.begin(async (tx) => {
       const ended =

@@ -67,7 +67,6 @@ export interface PartnerTableRow {
   newestMove: number;
 }
 
-/** SQL for the columns that {@link partnerFromRow} reads. */
 export const PARTNER_COLUMNS = raw(
   `partner_id, slug, name, environment, is_active, is_dealing, cell, spin_rate_limit, api_rate_limit, opening_balance_micros,
    balance_mode, funding_micros, large_win_threshold_micros, min_ready_blocks, max_games, max_par_sheets, max_webhooks,
@@ -253,10 +252,7 @@ export class Partners {
 export const WATERMARK = raw(`greatest(c.cursor_id, (SELECT max(m.until_id) FROM partner_moves m
   WHERE m.partner_id = p.partner_id AND m.switched_at IS NOT NULL))`);
 
-/**
- * Reads the watermark of a partner's ledger.
- * @throws Error if there is no such partner
- */
+/** @throws Error if there is no such partner */
 export async function ledgerWatermark(sql: Sql, partnerId: number): Promise<LedgerWatermark> {
   const [row] = await sql<{ cell: number; token: string; toId: bigint; timeMs: number }[]>`
     SELECT cell, ${TOKEN} AS token, ${WATERMARK} AS to_id, (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS time_ms FROM partners p JOIN cells c USING (cell)

@@ -292,7 +292,6 @@ export async function committedIdOf(sql: Sql, cell: number): Promise<bigint> {
   return row?.cursorId ?? 0n;
 }
 
-/** Returns the cell of a partner, or undefined if the partner does not exist. */
 export async function cellOfPartner(sql: Sql | Transaction, partnerId: number): Promise<number | undefined> {
   const [row] = await sql<{ cell: number }[]>`SELECT cell FROM partners WHERE partner_id = ${partnerId}`;
   return row?.cell;

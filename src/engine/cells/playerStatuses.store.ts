@@ -20,7 +20,6 @@ export interface PlayerStatusChange extends PlayerOfPartner {
 
 export interface PlayerStatusOnRecord extends PlayerOfPartner {
   readonly status: PlayerStatus;
-  /** Number of this change of status, counted per player. */
   readonly change: number;
   readonly cell: number;
   /** Number of the partner's newest completed move when the change was read. */
@@ -176,7 +175,6 @@ export async function playerStatuses(
   }));
 }
 
-/** Queries with which the audit checks player statuses. */
 export interface PlayerStatusReads {
   playerStatuses(cell: number): ReturnType<typeof playerStatuses>;
 }

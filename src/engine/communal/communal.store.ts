@@ -184,7 +184,6 @@ export class Communal {
     });
   }
 
-  /** Returns whether the game has recorded rules. */
   async isConfigured(gameId: number): Promise<boolean> {
     const rows = await this.#sql`SELECT 1 FROM communal_rules WHERE game_id = ${gameId} LIMIT 1`;
     return rows.length > 0;

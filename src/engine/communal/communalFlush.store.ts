@@ -67,10 +67,7 @@ export interface CommunalFlush {
  */
 export class PotError extends Error {}
 
-/**
- * Writes the data of communal progressives in a flush.
- * @throws PotError; a unique violation if an event or share is committed already
- */
+/** @throws PotError; a unique violation if an event or share is committed already */
 export async function bookCommunal(tx: Transaction, booking: CommunalFlush): Promise<void> {
   const { changes, events, shares, notified, days } = booking;
   for (const gameId of new Set(changes.map((change) => change.gameId))) {

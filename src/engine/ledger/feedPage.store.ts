@@ -6,7 +6,6 @@ import type { Sql } from '../../postgres/connection.js';
 import { raw } from '../../postgres/statements.js';
 import { type LedgerWatermark, ledgerWatermark } from '../catalog/partners.store.js';
 
-/** Range of a partner's entries that is to be read. */
 export interface EntryRange {
   readonly partnerId: number;
   /** First entry id of the range, inclusive. */

@@ -24,7 +24,6 @@ import { addVoids } from '../recovery/positions.store.js';
 import { COPY_LEDGER } from './ledgerRow.store.js';
 import { noteLargeWins } from './significantEvents.store.js';
 
-/** Totals of a game's spins on one day. */
 export interface FlushedGameDay {
   readonly gameId: number;
   readonly partnerId: number;
@@ -40,9 +39,7 @@ export interface CellFlush {
   /** Rows in the binary format of COPY, made by a CopyWriter (ledgerRow.store.ts). */
   readonly rows: Buffer;
   readonly totals: FlushTotals;
-  /** Returns the tickets of the given raffles among the entries. */
   readonly ticketsOf: (raffles: ReadonlySet<number>) => readonly Ticket[];
-  /** Adjustments among the entries of the flush. */
   readonly adjustments: readonly CommittedAdjustment[];
   readonly events: readonly NewEvent[];
   /** Returns the event of one of these adjustments. Its reason is read in the transaction of the flush. */
@@ -199,7 +196,6 @@ async function addTotals(tx: Transaction, totals: FlushTotals): Promise<Readonly
 }
 
 /**
- * Moves the counters of games forward.
  * @returns the raffles among the games, which need more writes: only a raffle has a finite pool, closes with
  * its last outcome, and binds request ids permanently
  */

@@ -31,7 +31,6 @@ export class LedgerEntries {
     return row === undefined ? undefined : this.find(row.entryId);
   }
 
-  /** Finds the committed adjustment of a partner's requestId. */
   async findAdjustment(partnerId: number, requestId: string): Promise<LedgerEntry | undefined> {
     const [row] = await this.#sql<{ entryId: bigint | null }[]>`
       SELECT entry_id FROM adjustments WHERE partner_id = ${partnerId} AND request_id = ${requestId}`;

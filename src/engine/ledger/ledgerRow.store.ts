@@ -16,7 +16,6 @@ import type { CopyRow } from '../../postgres/copy.js';
 import { safe } from '../../postgres/statements.js';
 
 /**
- * Lists columns for a SELECT.
  * @param alias alias of the ledger's table, needed if another table of the statement has columns of the same
  * names
  */
@@ -71,7 +70,6 @@ export function rowReader<M extends LedgerMember>(
 }
 
 /**
- * Converts a row of a query's result to a ledger row.
  * @param toNumber converts a BigInt to a number; the default throws RangeError if the BigInt is not a safe
  * integer
  */

@@ -89,7 +89,6 @@ export interface VoidProgress {
   readonly gameId: number;
   /** Number of committed tickets, without tickets that are still in the outbox. */
   readonly tickets: number;
-  /** Number of committed refunds. */
   readonly refunded: number;
   readonly failed: number;
   readonly refundedMicros: bigint;
@@ -103,9 +102,7 @@ export interface SalePlace {
   readonly partnerId: number;
   readonly poolSize: number;
   readonly cell: number;
-  /** Number of the partner's newest move. */
   readonly newestMove: number;
-  /** The cell's epoch. */
   readonly epoch: string;
 }
 
@@ -414,7 +411,6 @@ export async function noteRefundFailure(
     INSERT INTO refund_failures (game_id, entry_id, refusal) VALUES (${gameId}, ${entryId}, ${refusal}) ON CONFLICT DO NOTHING`;
 }
 
-/** Records that all tickets up to an entry id are refunded or failed. */
 export async function noteRefunded(sql: Sql, gameId: number, to: bigint): Promise<void> {
   await sql`UPDATE raffles SET refunded_to = greatest(refunded_to, ${to}) WHERE game_id = ${gameId}`;
 }

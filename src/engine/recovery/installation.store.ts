@@ -39,7 +39,6 @@ export async function install(
 }
 
 /**
- * Reads the installation.
  * @throws Error if the service was never started on this database; FormatError if this build does not support
  * the database's format
  */

@@ -94,7 +94,6 @@ export class PartnerMoves {
     });
   }
 
-  /** Returns the newest moves of a partner, newest first. */
   async ofPartner(partnerId: number): Promise<PartnerMove[]> {
     const rows = await this.#sql<Row[]>`
       SELECT * FROM partner_moves WHERE partner_id = ${partnerId} ORDER BY move_id DESC LIMIT 20`;

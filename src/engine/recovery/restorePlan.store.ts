@@ -15,7 +15,6 @@ export interface RestorePlan {
   /** Number of games with sealed outcomes that are not dealt, and the number of these outcomes. */
   readonly games: number;
   readonly outcomes: number;
-  /** Number of blocks that these outcomes are in. */
   readonly blocks: number;
   /** Raffles that would be suspended. The list ends after {@link LISTED_MAX} raffles. */
   readonly raffles: readonly { readonly gameId: number; readonly name: string }[];

@@ -12,7 +12,6 @@ export interface ProcessFacts {
   /** Roles of the process: `http`, `worker`, or both separated by a comma. */
   readonly roles: string;
   readonly host: string;
-  /** Formats that the process can read. */
   readonly formats: Formats;
 }
 
@@ -27,10 +26,7 @@ export interface RunningProcess extends ProcessFacts {
  */
 export const GONE_AFTER_S = 30;
 
-/**
- * Reads the written format.
- * @param lock `share` prevents the completion of an upgrade until the transaction ends
- */
+/** @param lock `share` prevents the completion of an upgrade until the transaction ends */
 async function formatOf(tx: Sql | Transaction, lock: 'share' | 'none'): Promise<number> {
   const rows =
     lock === 'share'
@@ -64,10 +60,7 @@ export async function registerProcess(
 
 export const writtenFormat = (sql: Sql): Promise<number> => formatOf(sql, 'none');
 
-/**
- * Records that a process is still running.
- * @returns the written format, and whether the process was still registered
- */
+/** @returns the written format, and whether the process was still registered */
 export async function seeProcess(sql: Sql, processId: string): Promise<{ format: number; isKnown: boolean }> {
   const seen = await sql<{ format: number }[]>`
     UPDATE processes SET seen_at = now() WHERE process_id = ${processId}::uuid RETURNING (SELECT format FROM installation)`;

@@ -58,10 +58,7 @@ export async function appendWaiting(
   throw new Error(`The public log changed during each of ${APPENDS_MAX} attempts to append`);
 }
 
-/**
- * Tries one append.
- * @returns undefined if the log has changed meanwhile and nothing was appended
- */
+/** @returns undefined if the log has changed meanwhile and nothing was appended */
 async function tryAppend(
   sql: Sql,
   vkeys: readonly string[] | undefined,

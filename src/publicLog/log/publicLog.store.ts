@@ -60,7 +60,6 @@ export const stateOf = (row: LogRow): LogState => ({
 /** Thrown if the log is halted: nothing may be appended or signed. */
 export class HaltedError extends Error {}
 
-/** Returns the current log, or undefined if no log exists. */
 export async function logState(sql: Sql | Transaction): Promise<LogState | undefined> {
   const [row] = await sql<LogRow[]>`
     SELECT ${raw(LOG_COLUMNS)} FROM logs ORDER BY log_id DESC LIMIT 1`;
@@ -133,7 +132,6 @@ export interface OpeningRow {
   sealed: string | null;
 }
 
-/** Builds the opening of an entry from the rows of the entry, its game and its block. */
 export const openingOf = (row: OpeningRow, labelKey: Buffer): Opening => ({
   gameId: row.gameId,
   number: safe(row.number),
