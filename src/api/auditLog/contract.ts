@@ -20,7 +20,6 @@ export const listAuditLog = operator.get('listAuditLog', '/audit-log', {
     'Lists the changes of operators and the system events, newest first: the time, the actor, the action, and the state before and after. CSV has all entries that match, regardless of `page` and `limit`, with `before` and `after` as JSON texts.',
   query: AuditQuery,
   response: AuditLog,
-  hasCsv: true,
   example: {
     entries: [
       {

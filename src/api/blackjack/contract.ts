@@ -335,7 +335,6 @@ export const getRound = play.get('getRound', '/rounds/{roundId}', {
   description:
     'Returns the current state of a round. Once the round has ended, `shoe.seed`, `table` and `actions` prove every card, and the verifier at `/docs/verify` checks them.',
   response: RoundRecordResponse,
-  errors: [ERRORS.roundNotFound],
   example: RECORD,
 });
 
@@ -387,7 +386,7 @@ export const createBlackjackGame = games.post('createBlackjackGame', '/partners/
   body: BlackjackBody,
   status: 201,
   response: BlackjackResponse,
-  errors: [ERRORS.partnerNotFound, ERRORS.partnerIsDeactivated, ERRORS.configNameTaken],
+  errors: [ERRORS.partnerIsDeactivated, ERRORS.configNameTaken],
   failure: ERRORS.gameRegistrationFailed,
   bodyExample: {
     displayName: 'Blackjack',
@@ -418,7 +417,6 @@ export const showRound = operator.get('showRound', '/rounds/{roundId}', {
   summary: 'Get a round of any partner',
   description: 'Returns a round of any partner as its partner sees it.',
   response: RoundRecordResponse,
-  errors: [ERRORS.roundNotFound],
   example: RECORD,
 });
 
@@ -428,7 +426,7 @@ export const voidRound = operator.post('voidRound', '/rounds/{roundId}/void', {
     'Voids an open round. All stakes are returned to the player, and no total includes the round. Its entries stay in the ledger, and the audit log keeps the operator and the reason.',
   body: VoidBody,
   response: RoundRecordResponse,
-  errors: [ERRORS.roundNotFound, ERRORS.actionIllegal, ERRORS.spinInProgress, ERRORS.unavailable],
+  errors: [ERRORS.actionIllegal, ERRORS.spinInProgress],
   bodyExample: { reason: 'the player was cut off by a fault of ours' },
   example: {
     ...RECORD,
@@ -449,7 +447,7 @@ export const closeRound = operator.post('closeRound', '/rounds/{roundId}/close',
     'Finishes an open round as its timeout would: insurance is declined, every hand stands, and the dealer draws.',
   query: ReasonQuery,
   response: RoundRecordResponse,
-  errors: [ERRORS.roundNotFound, ERRORS.actionIllegal, ERRORS.spinInProgress, ERRORS.unavailable],
+  errors: [ERRORS.actionIllegal, ERRORS.spinInProgress],
   example: { ...RECORD, lastActionSeq: 0, autoCompleted: true, actions: ['timeout'] },
 });
 

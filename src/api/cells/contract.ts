@@ -1,7 +1,6 @@
 /** Schemas and operations of cells, Redis servers and recoveries. */
 import { type Static, Type } from '#typebox';
 import { CELL_MAX } from '../../domain/entryId.js';
-import { ERRORS } from '../../domain/errors.js';
 import { AUDIT_REASON, nullable, timestamp } from '../../domain/schema.js';
 import { endpointsOf } from '../contract/endpoint.js';
 
@@ -132,6 +131,5 @@ export const setDraining = operator.patch('setDraining', '/cells/{cell}', {
   description:
     "A draining cell accepts no new partners. The last cell that accepts partners can't be drained.",
   body: CellPatch,
-  errors: [ERRORS.notFound],
   bodyExample: { isDraining: true },
 });

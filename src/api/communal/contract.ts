@@ -167,7 +167,7 @@ export const getCommunal = partner.get('getCommunal', '/games/{id}/communal', {
   summary: 'Get the rules of a communal progressive',
   description: 'Returns the rules to the partner of the game. Only operators can read the exact counter.',
   response: CommunalResponse,
-  errors: [ERRORS.gameNotRegistered, ERRORS.progressiveNotConfigured],
+  errors: [ERRORS.progressiveNotConfigured],
   example: IN_FORCE,
 });
 
@@ -176,12 +176,7 @@ export const getCommunalProgress = partner.get('getCommunalProgress', '/games/{i
   description:
     'Returns the progress to each tier, rounded down to a multiple of 10 percent so that nobody can time a spin by it. The progress is null for a tier of fewer than 1,000 spins.',
   response: CommunalProgress,
-  errors: [
-    ERRORS.gameNotRegistered,
-    ERRORS.progressiveNotConfigured,
-    ERRORS.progressiveDisabled,
-    ERRORS.progressiveExhausted,
-  ],
+  errors: [ERRORS.progressiveNotConfigured, ERRORS.progressiveDisabled, ERRORS.progressiveExhausted],
   example: {
     tiers: [
       { tierLevel: 1, tierName: 'Mini', amountUsd: '5.00', progressPct: 70 },
@@ -195,7 +190,7 @@ export const listCommunalEvents = partner.get('listCommunalEvents', '/games/{id}
   description: 'Lists each event with its tier, its total amount and the number of winners, newest first.',
   query: Page,
   response: CommunalEvents,
-  errors: [ERRORS.gameNotRegistered, ERRORS.progressiveNotConfigured],
+  errors: [ERRORS.progressiveNotConfigured],
   example: { events: [EVENT], page: 1, limit: 20, total: 1 },
 });
 
@@ -238,12 +233,10 @@ export const setCommunal = operator.put('setCommunal', '/games/{id}/communal', {
   ownCheck: true,
   response: CommunalResponse,
   errors: [
-    ERRORS.gameNotFound,
     ERRORS.gameTypeUnsupported,
     ERRORS.fieldMissing,
     ERRORS.progressiveSplit,
     ERRORS.progressiveInterval,
-    ERRORS.progressiveFailed,
   ],
   failure: ERRORS.progressiveFailed,
   bodyExample: RULES,
@@ -254,7 +247,7 @@ export const getCommunalPot = operator.get('getCommunalPot', '/games/{id}/commun
   summary: 'Get the rules, the exact progress and the budget of a communal progressive',
   description: 'Returns the rules with the exact counter, the remaining budget and the amount paid.',
   response: OperatorCommunal,
-  errors: [ERRORS.gameNotFound, ERRORS.progressiveNotConfigured, ERRORS.unavailable],
+  errors: [ERRORS.progressiveNotConfigured],
   example: { ...IN_FORCE, progress: 4711, budgetUsd: '9980.00', paidUsd: '20.00' },
 });
 
@@ -265,12 +258,10 @@ export const fundCommunal = operator.post('fundCommunal', '/games/{id}/communal/
   ownCheck: true,
   response: CommunalFundingResponse,
   errors: [
-    ERRORS.gameNotFound,
     ERRORS.fieldMissing,
     ERRORS.progressiveNotConfigured,
     ERRORS.progressiveExhausted,
     ERRORS.requestIdReused,
-    ERRORS.progressiveFailed,
   ],
   failure: ERRORS.progressiveFailed,
   bodyExample: { amountUsd: '10000.00', reason: 'Spring promotion', requestId: 'funding-2026-11' },
@@ -282,7 +273,7 @@ export const listCommunalPayouts = operator.get('listCommunalPayouts', '/games/{
   description: 'Lists each event with the share of each player, newest first.',
   query: Page,
   response: OperatorCommunalEvents,
-  errors: [ERRORS.gameNotFound, ERRORS.progressiveNotConfigured],
+  errors: [ERRORS.progressiveNotConfigured],
   example: {
     events: [
       {

@@ -24,6 +24,9 @@ const INTRODUCTION: Readonly<Record<Scope, string>> = {
     'The API for operators of the service: partners and their keys, games, raffles, adjustments and the audit log. Amounts are in USD with at most 6 decimals.',
 };
 
+/** A variable part of a path, with the part before it. */
+const PATH_PARAMETER = /[^/]+\/\{(\w+)\}/g;
+
 const OF_PARTNERS: readonly ErrorEntry[] = [
   ERRORS.missingApiKey,
   ERRORS.invalidApiKey,
@@ -52,8 +55,30 @@ const COMMON: Readonly<Record<Scope, readonly ErrorEntry[]>> = {
   ],
 };
 
+/** Errors of an id in the path that the caller doesn't have. Default: ERRORS.notFound. */
+const OF_IDS: Readonly<Record<string, readonly ErrorEntry[]>> = {
+  'partners/{id}': [ERRORS.partnerNotFound],
+  'keys/{keyId}': [ERRORS.keyNotFound, ERRORS.keyForeign],
+  'operators/{name}': [ERRORS.keyNotFound],
+  'games/{id}': [ERRORS.gameNotFound],
+  'partner games/{id}': [ERRORS.gameNotRegistered],
+  'raffles/{id}': [ERRORS.gameNotFound],
+  'par-sheets/{id}': [ERRORS.parSheetNotFound],
+  'webhooks/{id}': [ERRORS.webhookNotFound, ERRORS.webhookForeign],
+  'rounds/{roundId}': [ERRORS.roundNotFound],
+  'settlements/{date}': [ERRORS.invalidDate, ERRORS.reportNotFound],
+  // Operations on players list playerNotFound themselves, because an adjustment creates the player.
+  'players/{playerId}': [],
+};
+
+const errorsOfIds = ({ scope, path }: Endpoint): ErrorEntry[] =>
+  (path.match(PATH_PARAMETER) ?? []).flatMap(
+    (part) => OF_IDS[`${scope} ${part}`] ?? OF_IDS[part] ?? [ERRORS.notFound],
+  );
+
 export function errorsOf(endpoint: Endpoint): ErrorEntry[] {
-  const errors = new Set<ErrorEntry>([...COMMON[endpoint.scope], ...endpoint.errors, endpoint.failure]);
+  const own = [...errorsOfIds(endpoint), ...endpoint.errors, endpoint.failure];
+  const errors = new Set<ErrorEntry>([...COMMON[endpoint.scope], ...own]);
   if (endpoint.scope !== 'operator') {
     errors.add(endpoint.window === 'spin' ? ERRORS.spinRateExceeded : ERRORS.apiRateExceeded);
   }
@@ -216,7 +241,7 @@ class DocumentBuilder {
   }
 
   #parameters(endpoint: Endpoint): object[] {
-    const inPath = [...endpoint.path.matchAll(/[^/]+\/\{(\w+)\}/g)].map(([part, name]) => {
+    const inPath = [...endpoint.path.matchAll(PATH_PARAMETER)].map(([part, name]) => {
       const schema = PATH[part];
       if (schema === undefined) throw new Error(`${endpoint.operationId} has no schema for ${part}`);
       return { name, in: 'path', required: true, ...this.#described(schema) };
@@ -241,7 +266,7 @@ class DocumentBuilder {
 
   #success(endpoint: Endpoint): object {
     const { response, status } = endpoint;
-    const csvContent = { schema: { type: 'string' }, ...exampleOf(endpoint.csvExample) };
+    const csvContent = { schema: { type: 'string' }, example: endpoint.csvExample };
     return {
       description: endpoint.summary,
       headers: headersOf(endpoint, status),
@@ -250,7 +275,7 @@ class DocumentBuilder {
         : {
             content: {
               ...json(this.#schemas.of(response), exampleOf(endpoint.example, endpoint.examples)),
-              ...(endpoint.hasCsv !== true ? {} : { [CSV_TYPE.split(';')[0]!]: csvContent }),
+              ...(endpoint.csvExample === undefined ? {} : { [CSV_TYPE.split(';')[0]!]: csvContent }),
             },
           }),
     };

@@ -45,8 +45,7 @@ export interface Endpoint {
   readonly response?: TSchema;
   /** True if the response has sums that may exceed the precision of a double (ExactNumber). */
   readonly hasSums?: true;
-  readonly hasCsv?: true;
-  /** Errors of this operation in addition to those of every operation of its scope. Default: none. */
+  /** Errors in addition to those that errorsOf derives from scope, path and body. Default: none. */
   readonly errors: readonly ErrorEntry[];
   /** The error if the handler fails because of a defect of the service. Default: ERRORS.internal. */
   readonly failure: ErrorEntry;
@@ -58,7 +57,7 @@ export interface Endpoint {
   readonly examples?: Readonly<Record<string, unknown>>;
   /** Example of the body of the response 202, if the operation has one. */
   readonly pendingExample?: unknown;
-  /** Example of the success response as CSV. */
+  /** Example of the success response as CSV, if clients may prefer CSV to JSON. */
   readonly csvExample?: string;
 }
 

@@ -295,7 +295,6 @@ export const getGame = operator.get('getGame', '/games/{id}', {
     'Returns the number of ready outcomes, and the totals of the game in the ledger: spins, wagers, payouts and return to player. `statusChange` is the newest suspension, resumption or void by an operator, null if there is none or the service suspended the game. `refunds` are those of a voided raffle, which are not part of `totals`; null for other games.',
   response: GameDetail,
   hasSums: true,
-  errors: [ERRORS.gameNotFound],
   example: {
     ...OPERATOR_GAME,
     statusChange: {
@@ -315,7 +314,7 @@ export const updateGame = operator.patch('updateGame', '/games/{id}', {
   body: GamePatch,
   response: ChangedGame,
   hasSums: true,
-  errors: [ERRORS.gameNotFound, ERRORS.raffleClosed],
+  errors: [ERRORS.raffleClosed],
   bodyExample: { status: 'SUSPENDED' },
   example: { ...OPERATOR_GAME, status: 'SUSPENDED' },
 });
@@ -327,7 +326,7 @@ export const rotateGame = operator.post('rotateGame', '/games/{id}/rotate', {
   mayBePending:
     "The rotation is on record and not confirmed. It is carried out before the game's next block is sealed. Until then outcomes from `voidedFrom` on may still be dealt.",
   response: GameRotated,
-  errors: [ERRORS.gameNotFound, ERRORS.gameTypeUnsupported, ERRORS.unavailable],
+  errors: [ERRORS.gameTypeUnsupported],
   bodyExample: { reason: 'A dump of the database was left on a shared disk' },
   example: { gameConfigId: 3, number: 4, voidedFrom: 2051, voidedTo: 8192, isInForce: true },
   pendingExample: { gameConfigId: 3, number: null, voidedFrom: 2051, voidedTo: 8192, isInForce: false },
@@ -340,7 +339,6 @@ export const makeBlocks = operator.post('makeBlocks', '/games/{id}/blocks', {
   body: BlocksBody,
   status: 202,
   response: BlocksAccepted,
-  errors: [ERRORS.gameNotFound],
   bodyExample: { count: 2 },
   example: { gameConfigId: 3, requested: 2 },
 });
@@ -372,7 +370,6 @@ export const updateParSheet = sheets.operator.patch('updateParSheet', '/par-shee
     'No more games can be registered on a retired sheet. Existing games that use the sheet continue.',
   body: ParSheetPatch,
   response: OperatorParSheet,
-  errors: [ERRORS.parSheetNotFound],
   bodyExample: { status: 'RETIRED' },
   example: { ...SHEET, partnerId: 2, status: 'RETIRED' },
 });
@@ -407,7 +404,6 @@ export const listGameDays = operator.get('listGameDays', '/games/{id}/days', {
   query: GameDaysQuery,
   response: GameDays,
   hasSums: true,
-  errors: [ERRORS.gameNotFound],
   example: { days: [{ day: '2026-11-22', ...TRAFFIC }] },
 });
 
@@ -443,6 +439,5 @@ export const getAnyParSheet = sheets.operator.get('getAnyParSheet', '/par-sheets
   summary: 'Get a PAR sheet as it was uploaded',
   description: 'Returns the sheet with all tiers and combinations.',
   response: OperatorParSheetDetail,
-  errors: [ERRORS.parSheetNotFound],
   example: { ...LISTED_SHEET, sheet: SHEET_BODY },
 });

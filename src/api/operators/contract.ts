@@ -101,7 +101,6 @@ export const rotateOperatorKey = operator.post('rotateOperatorKey', '/operators/
   role: 'admin',
   body: OperatorKeyBody,
   response: IssuedOperator,
-  errors: [ERRORS.keyNotFound],
   failure: ERRORS.keyIssueFailed,
   bodyExample: { expiresAt: '2028-12-31T00:00:00Z' },
   example: {
@@ -117,7 +116,6 @@ export const revokeOperator = operator.delete('revokeOperator', '/operators/{nam
   description: `Every front end refuses the key permanently with ${ERRORS.revokedApiKey.code} within a second, and its sessions end.`,
   role: 'admin',
   query: ReasonQuery,
-  errors: [ERRORS.keyNotFound],
 });
 
 export const signIn = operator.post('signIn', '/session', {

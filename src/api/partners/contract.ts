@@ -240,7 +240,6 @@ export const movePartner = operator.post('movePartner', '/partners/{id}/move', {
   body: MoveBody,
   status: 202,
   response: PartnerMove,
-  errors: [ERRORS.partnerNotFound],
   bodyExample: { cell: 5 },
   example: MOVE,
 });
@@ -249,7 +248,6 @@ export const listMoves = operator.get('listMoves', '/partners/{id}/moves', {
   summary: "List a partner's moves between cells",
   description: 'Lists the newest moves. From `switchedAt` on, the new cell deals for the partner.',
   response: PartnerMoves,
-  errors: [ERRORS.partnerNotFound],
   example: {
     moves: [{ ...MOVE, switchedAt: '2026-11-22T04:20:01.310Z', finishedAt: '2026-11-22T04:20:04.820Z' }],
   },
@@ -285,7 +283,6 @@ export const getPartner = operator.get('getPartner', '/partners/{id}', {
   summary: 'Get a partner with its settings',
   description: 'Returns one partner with its settings.',
   response: PartnerResponse,
-  errors: [ERRORS.partnerNotFound],
   example: PARTNER,
 });
 
@@ -295,7 +292,6 @@ export const updatePartner = operator.patch('updatePartner', '/partners/{id}', {
     'Omitted members keep their values. `isActive`, `dealing` and the limits take effect on every front end within a second.',
   body: PartnerPatch,
   response: PartnerResponse,
-  errors: [ERRORS.partnerNotFound],
   bodyExample: { spinRateLimit: 600 },
   example: { ...PARTNER, spinRateLimit: 600 },
 });
@@ -307,7 +303,7 @@ export const issueKey = keys.post('issueKey', '/partners/{id}/keys', {
   body: KeyBody,
   status: 201,
   response: IssuedKey,
-  errors: [ERRORS.partnerNotFound, ERRORS.partnerIsDeactivated],
+  errors: [ERRORS.partnerIsDeactivated],
   failure: ERRORS.keyIssueFailed,
   bodyExample: { name: 'back end', expiresAt: '2027-12-31T00:00:00.000Z' },
   // Example text only: no partner has this key.
@@ -318,7 +314,6 @@ export const listKeys = keys.get('listKeys', '/partners/{id}/keys', {
   summary: "List a partner's keys, without their secrets",
   description: 'Lists the keys of a partner without their secrets, including revoked and expired keys.',
   response: KeyList,
-  errors: [ERRORS.partnerNotFound],
   example: { keys: [{ ...KEY, status: 'active', lastUsedAt: '2026-11-22T04:14:01.783Z' }] },
 });
 
@@ -327,7 +322,6 @@ export const updateKey = keys.patch('updateKey', '/partners/{id}/keys/{keyId}', 
   description: `Every front end learns of the new time within a second. A key that is revoked or has expired cannot be changed (${ERRORS.validationFailed.code}); issue another key. The event \`api_key.expiring\` follows for the new time.`,
   body: KeyPatch,
   response: ApiKey,
-  errors: [ERRORS.partnerNotFound, ERRORS.keyNotFound, ERRORS.keyForeign],
   bodyExample: { expiresAt: '2028-12-31T00:00:00.000Z' },
   example: { ...KEY, expiresAt: '2028-12-31T00:00:00.000Z', status: 'active', lastUsedAt: null },
 });
@@ -339,7 +333,7 @@ export const rotateKey = keys.post('rotateKey', '/partners/{id}/keys/{keyId}/rot
   isBodyOptional: true,
   status: 201,
   response: RotatedKey,
-  errors: [ERRORS.partnerNotFound, ERRORS.partnerIsDeactivated, ERRORS.keyNotFound, ERRORS.keyForeign],
+  errors: [ERRORS.partnerIsDeactivated],
   failure: ERRORS.keyIssueFailed,
   bodyExample: { overlapSeconds: 3600 },
   // Example text only: no partner has this key.
@@ -357,5 +351,4 @@ export const revokeKey = keys.delete('revokeKey', '/partners/{id}/keys/{keyId}',
   summary: 'Revoke an API key',
   description: `Every front end refuses a revoked key permanently with ${ERRORS.revokedApiKey.code} within a second.`,
   query: ReasonQuery,
-  errors: [ERRORS.partnerNotFound, ERRORS.keyNotFound, ERRORS.keyForeign],
 });

@@ -213,7 +213,7 @@ export const recallGames = partner.get('recallGames', '/players/{playerId}/recal
   query: RecallQuery,
   response: Recall,
   hasSums: true,
-  errors: [ERRORS.playerNotFound, ERRORS.unavailable],
+  errors: [ERRORS.playerNotFound],
   example: {
     games: [
       { kind: 'ticket', ...RAFFLE_HISTORY, payoutUsd: 50, displayName: 'Dinner raffle' },
@@ -226,10 +226,7 @@ export const recallGames = partner.get('recallGames', '/players/{playerId}/recal
 export const recallPlayerGames = operator.get(
   'recallPlayerGames',
   '/partners/{id}/players/{playerId}/recall',
-  {
-    ...recallGames,
-    errors: [ERRORS.partnerNotFound, ERRORS.playerNotFound, ERRORS.unavailable],
-  },
+  recallGames,
 );
 
 export const adjustBalance = operator.post('adjustBalance', '/partners/{id}/players/{playerId}/adjustments', {
@@ -239,14 +236,7 @@ export const adjustBalance = operator.post('adjustBalance', '/partners/{id}/play
   ownCheck: true,
   response: AdjustmentResponse,
   hasSums: true,
-  errors: [
-    ERRORS.fieldMissing,
-    ERRORS.partnerNotFound,
-    ERRORS.spinInProgress,
-    ERRORS.requestIdReused,
-    ERRORS.insufficientBalance,
-    ERRORS.unavailable,
-  ],
+  errors: [ERRORS.fieldMissing, ERRORS.spinInProgress, ERRORS.requestIdReused, ERRORS.insufficientBalance],
   bodyExample: { amountUsd: -5.5, reason: 'Correction of ticket 4711', requestId: 'adjust-4711' },
   example: {
     playerId: 'alice',
@@ -264,7 +254,7 @@ export const updatePlayer = operator.patch('updatePlayer', '/partners/{id}/playe
   mayBePending:
     'The change is on record and not yet in force, because Redis did not confirm it. The service puts it into force within a second of Redis accepting it. Until then spins follow the earlier status.',
   response: PlayerStatusResponse,
-  errors: [ERRORS.fieldMissing, ERRORS.partnerNotFound, ERRORS.playerNotFound, ERRORS.unavailable],
+  errors: [ERRORS.fieldMissing, ERRORS.playerNotFound],
   bodyExample: { status: 'BLOCKED', reason: 'Self-exclusion' },
   example: { playerId: 'alice', status: 'BLOCKED', isInForce: true },
   pendingExample: { playerId: 'alice', status: 'BLOCKED', isInForce: false },
@@ -309,8 +299,7 @@ export const getStatement = operator.get('getStatement', '/partners/{id}/players
   query: StatementQuery,
   response: Statement,
   hasSums: true,
-  hasCsv: true,
-  errors: [ERRORS.partnerNotFound, ERRORS.playerNotFound, ERRORS.unavailable],
+  errors: [ERRORS.playerNotFound],
   example: {
     partnerId: 2,
     playerId: 'alice',

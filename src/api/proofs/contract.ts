@@ -166,7 +166,7 @@ export const getSpinProof = partner.get('getSpinProof', '/spins/{spinId}/proof',
   summary: 'Get the proof that the outcome of a spin or ticket was fixed in the public log',
   description: `Verify the proof with the verifier at \`/docs/verify\`, or the page \`/verify\`, and a log key from a source other than this service. \`reason\` of ${ERRORS.noProof.code} explains why there is no proof: FORCED (a tester chose the outcome), BEFORE_LOG (the outcome was dealt before the installation had a public log), or ARCHIVED (the day of the spin is archived).`,
   response: SpinProof,
-  errors: [ERRORS.notFound, ERRORS.noProof],
+  errors: [ERRORS.noProof],
   example: {
     format: 'spindle proof v1',
     spinId: '3f0c1f5ab3d94dd0a6a1c9d1b0e0f4c2',
@@ -203,14 +203,10 @@ export const listBlocks = partner.get('listBlocks', '/games/{id}/blocks', {
     "Lists the blocks, voids and lost blocks of a game, ordered by number. The label key finds the game's records in the public log: each number must occur there once, and no number may be higher than the last entry. Without the label key nobody can tell to which game a record belongs.",
   query: BlocksQuery,
   response: LoggedBlocks,
-  errors: [ERRORS.gameNotRegistered],
   example: { gameConfigId: 7, labelKey: HASH, labelKeyHash: HASH, blocks: [ITEM], nextCursor: null },
 });
 
-export const listAnyBlocks = operator.get('listAnyBlocks', '/games/{id}/blocks', {
-  ...listBlocks,
-  errors: [ERRORS.gameNotFound],
-});
+export const listAnyBlocks = operator.get('listAnyBlocks', '/games/{id}/blocks', listBlocks);
 
 export const getBlock = partner.get('getBlock', '/games/{id}/blocks/{number}', {
   summary: "Get a game's entry in the public log, with its proof and revealed data",
@@ -218,7 +214,6 @@ export const getBlock = partner.get('getBlock', '/games/{id}/blocks/{number}', {
     'Once the block is EXHAUSTED, `reveal` has its seed and nonce. Together with the PAR sheet they reproduce every outcome.',
   query: BlockQuery,
   response: LoggedBlockDetail,
-  errors: [ERRORS.gameNotRegistered, ERRORS.notFound],
   example: {
     ...ITEM,
     status: 'EXHAUSTED',
@@ -230,7 +225,4 @@ export const getBlock = partner.get('getBlock', '/games/{id}/blocks/{number}', {
   },
 });
 
-export const getAnyBlock = operator.get('getAnyBlock', '/games/{id}/blocks/{number}', {
-  ...getBlock,
-  errors: [ERRORS.gameNotFound, ERRORS.notFound],
-});
+export const getAnyBlock = operator.get('getAnyBlock', '/games/{id}/blocks/{number}', getBlock);

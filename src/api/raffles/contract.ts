@@ -76,7 +76,7 @@ export const voidRaffle = operator.post('voidRaffle', '/raffles/{id}/void', {
     'The void is on record, and Redis has not confirmed the end of the sale. A worker ends it within seconds of Redis accepting it. Until then a front end that does not know of the void yet may sell tickets, which are refunded like the others.',
   response: RaffleVoidResponse,
   hasSums: true,
-  errors: [ERRORS.gameNotFound, ERRORS.gameTypeUnsupported, ERRORS.raffleClosed],
+  errors: [ERRORS.gameTypeUnsupported, ERRORS.raffleClosed],
   bodyExample: { reason: 'Tickets were shown that a restore of the database has lost' },
   example: {
     gameConfigId: 4,
@@ -109,7 +109,7 @@ export const createRaffle = operator.post('createRaffle', '/partners/{id}/raffle
   body: RaffleBody,
   status: 201,
   response: RaffleResponse,
-  errors: [ERRORS.partnerNotFound, ERRORS.partnerIsDeactivated, ERRORS.configNameTaken],
+  errors: [ERRORS.partnerIsDeactivated, ERRORS.configNameTaken],
   failure: ERRORS.gameRegistrationFailed,
   bodyExample: {
     displayName: 'Spring Raffle',
@@ -141,7 +141,7 @@ export const getPool = partner.get('getPool', '/games/{id}/pool', {
   description:
     'Returns the prize table and the commitment that was published before the first ticket. After the last ticket, `reveal` proves that the order of the tickets matches the commitment.',
   response: PoolResponse,
-  errors: [ERRORS.gameNotRegistered, ERRORS.notFound],
+  errors: [ERRORS.notFound],
   example: {
     gameConfigId: 4,
     displayName: 'Spring Raffle',

@@ -221,7 +221,6 @@ export const getPartnerGamesReport = partner.get('getPartnerGamesReport', '/repo
   query: PartnerReportQuery,
   response: GamesReport,
   hasSums: true,
-  hasCsv: true,
   errors: [ERRORS.fieldMissing, ERRORS.invalidDate, ERRORS.gameNotRegistered],
   example: { ...GAMES, generatedBy: 'partner:1' },
   csvExample: csvOf(GAMES.rows),
@@ -253,7 +252,6 @@ export const getLiabilityReport = operator.get('getLiabilityReport', '/reports/l
   query: LiabilityQuery,
   response: LiabilityReport,
   hasSums: true,
-  hasCsv: true,
   errors: [ERRORS.invalidDate],
   example: {
     report: 'liability',
@@ -310,7 +308,6 @@ export const getEventsReport = operator.get('getEventsReport', '/reports/events'
     'Lists every action of the audit log with its severity, and every large win. `gameId`, `playerId`, `spinId` and `payoutUsd` describe a large win. `data` has the stored details of the event. CSV has all events of the range. [Reports](/docs/reports) lists the types.',
   query: EventsReportQuery,
   response: EventsReport,
-  hasCsv: true,
   example: {
     events: [EVENT, WIN],
     nextCursor: 'a412.w17',

@@ -1,6 +1,5 @@
 /** Schemas and operation of the look-up of a request by its requestId. */
 import { Type } from '#typebox';
-import { ERRORS } from '../../domain/errors.js';
 import { nullable, opaque, timestamp, usd } from '../../domain/schema.js';
 import { RoundRecordResponse } from '../blackjack/contract.js';
 import { endpointsOf } from '../contract/endpoint.js';
@@ -56,7 +55,6 @@ export const findRequest = operator.get('findRequest', '/partners/{id}/requests'
   query: RequestQuery,
   response: FoundRequest,
   hasSums: true,
-  errors: [ERRORS.partnerNotFound, ERRORS.unavailable],
   example: {
     partnerId: 2,
     requestId: 'first-spin',

@@ -219,14 +219,10 @@ export const getGameRtp = partner.get('getGameRtp', '/games/{id}/rtp', {
   query: RtpQuery,
   response: GameRtp,
   hasSums: true,
-  errors: [ERRORS.gameNotRegistered],
   example: RTP,
 });
 
-export const getAnyGameRtp = operator.get('getAnyGameRtp', '/games/{id}/rtp', {
-  ...getGameRtp,
-  errors: [ERRORS.gameNotFound],
-});
+export const getAnyGameRtp = operator.get('getAnyGameRtp', '/games/{id}/rtp', getGameRtp);
 
 export const listRtpReviews = operator.get('listRtpReviews', '/rtp-reviews', {
   summary: 'List the reviews of returns to player, newest first',
@@ -243,7 +239,6 @@ export const getRtpReview = operator.get('getRtpReview', '/rtp-reviews/{id}', {
   description: 'Returns a review with its notes and assessments.',
   response: RtpReview,
   hasSums: true,
-  errors: [ERRORS.notFound],
   example: REVIEW,
 });
 
@@ -254,7 +249,6 @@ export const addRtpNote = operator.post('addRtpNote', '/rtp-reviews/{id}/notes',
   status: 201,
   response: RtpReview,
   hasSums: true,
-  errors: [ERRORS.notFound],
   bodyExample: { text: NOTE.text },
   example: REVIEW,
 });
@@ -265,7 +259,6 @@ export const closeRtpReview = operator.post('closeRtpReview', '/rtp-reviews/{id}
   body: RtpCloseBody,
   response: RtpReview,
   hasSums: true,
-  errors: [ERRORS.notFound],
   bodyExample: { finding: 'CHANCE', text: NOTE.text },
   example: {
     ...REVIEW,

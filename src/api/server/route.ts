@@ -66,7 +66,7 @@ export interface Route extends Endpoint {
 /**
  * Adds a handler, which may be asynchronous, to an endpoint.
  *
- * @param asCsv functions that render CSV, if the endpoint's `hasCsv` is true
+ * @param asCsv functions that render CSV, if the endpoint has a `csvExample`
  */
 export const route = <Of extends Endpoint, Result>(
   endpoint: Of,

@@ -100,13 +100,7 @@ export const REPORT = {
 
 const DISPUTE_REASON = 'We count 2 spins more than totalSpins';
 
-const JUDGING_ERRORS = [
-  ERRORS.invalidDate,
-  ERRORS.reportNotFound,
-  ERRORS.reportAcknowledged,
-  ERRORS.reportDisputed,
-  ERRORS.reportStatus,
-];
+const JUDGING_ERRORS = [ERRORS.reportAcknowledged, ERRORS.reportDisputed, ERRORS.reportStatus];
 
 export const listSettlements = partner.get('listSettlements', '/settlements', {
   summary: 'List the settlement reports of all days, newest first',
@@ -124,8 +118,6 @@ export const getSettlement = partner.get('getSettlement', '/settlements/{date}',
   query: ReadRevision,
   response: SettlementReport,
   hasSums: true,
-  hasCsv: true,
-  errors: [ERRORS.invalidDate, ERRORS.reportNotFound],
   example: REPORT,
   csvExample:
     'gameConfigId,configName,displayName,gameType,spins,wageredUsd,paidOutUsd,ggrUsd,actualRtp,certifiedRtp,communityBonusUsd\r\n3,"CLASSIC_THREE","Classic Three","slot",1,0.25,0.5,-0.25,2,0.925,0\r\n',
@@ -174,13 +166,7 @@ export const makeSettlement = operator.post('makeSettlement', '/partners/{id}/se
   status: 201,
   response: SettlementReport,
   hasSums: true,
-  errors: [
-    ERRORS.invalidDate,
-    ERRORS.partnerNotFound,
-    ERRORS.noGames,
-    ERRORS.reportNotFound,
-    ERRORS.reportStatus,
-  ],
+  errors: [ERRORS.noGames, ERRORS.reportStatus],
   failure: ERRORS.reportFailed,
   example: { ...REPORT, revision: 2 },
 });
@@ -227,7 +213,6 @@ export const getPartnerSettlement = operator.get(
     ...getSettlement,
     summary: "Get the settlement report of a partner's day, in any revision",
     description: 'Returns the report as its partner reads it. `revision` selects an earlier revision.',
-    errors: [...getSettlement.errors, ERRORS.partnerNotFound],
   },
 );
 

@@ -139,7 +139,6 @@ export const getSpin = partner.get('getSpin', '/spins/{spinId}', {
     'Returns the original response to a spin, with its time, game, player, wager, the balances before and after, and its index in the sequence of its game.',
   response: SpinRecord,
   hasSums: true,
-  errors: [ERRORS.notFound],
   example: { ...SLOT_HISTORY, playerId: 'alice' },
 });
 
@@ -150,7 +149,6 @@ export const listSpins = partner.get('listSpins', '/spins', {
   query: SpinFeedQuery,
   response: SpinFeed,
   hasSums: true,
-  hasCsv: true,
   example: {
     spins: [{ ...SLOT_HISTORY, playerId: 'alice' }],
     nextCursor: null,
@@ -240,7 +238,6 @@ export const showSpin = operator.get('showSpin', '/spins/{spinId}', {
     'Returns the spin with the index of its outcome in the game, and the commitment to the block of the outcome. The commitment was recorded before the first outcome of the block was dealt.',
   response: OperatorSpin,
   hasSums: true,
-  errors: [ERRORS.notFound, ERRORS.unavailable],
   example: {
     partnerId: 2,
     spin: getSpin.example,

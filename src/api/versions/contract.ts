@@ -1,7 +1,6 @@
 /** Schemas and operations of versions of the partner API, and of the build of the service. */
 import { type Static, Type } from '#typebox';
 import { ApiVersionUse } from '../../domain/apiVersion.js';
-import { ERRORS } from '../../domain/errors.js';
 import { AUDIT_REASON, choice, nullable, timestamp } from '../../domain/schema.js';
 import { API_VERSION } from '../contract/apis.js';
 import { endpointsOf } from '../contract/endpoint.js';
@@ -108,7 +107,6 @@ export const deprecateApiVersion = operator.post('deprecateApiVersion', '/api-ve
     'From now on every response of the version has the headers Deprecation, Sunset and Link. After the sunset the version answers with status 410. Every active webhook gets `api.version.deprecated` now, and again 30 days, 7 days and 1 day before the sunset.',
   body: DeprecateBody,
   response: ApiVersion,
-  errors: [ERRORS.notFound],
   bodyExample: {
     sunsetAt: '2028-01-01T00:00:00Z',
     successor: 'v2',

@@ -95,7 +95,6 @@ export const Resent = Type.Object({
 
 /** Example text only: all bytes of this secret are 0. */
 const SECRET = `whsec_${'A'.repeat(43)}=`;
-const NOT_OWN = [ERRORS.webhookNotFound, ERRORS.webhookForeign];
 
 export const listEvents = partner.get('listEvents', '/events', {
   summary: "List the account's events of the last 30 days, oldest first",
@@ -114,12 +113,7 @@ export const updateWebhook = partner.patch('updateWebhook', '/webhooks/{id}', {
   body: WebhookPatch,
   ownCheck: true,
   response: Webhook,
-  errors: [
-    ...NOT_OWN,
-    ERRORS.invalidWebhookUrl,
-    ERRORS.webhookDestinationDisallowed,
-    ERRORS.invalidWebhookEvents,
-  ],
+  errors: [ERRORS.invalidWebhookUrl, ERRORS.webhookDestinationDisallowed, ERRORS.invalidWebhookEvents],
   bodyExample: { events: ['spin.large_win'] },
   example: { ...WEBHOOK, events: ['spin.large_win'] },
 });
@@ -129,7 +123,6 @@ export const rotateWebhookSecret = partner.post('rotateWebhookSecret', '/webhook
   description:
     'Returns the new secret, which is shown only once. For 24 hours `webhook-signature` has two signatures, separated by a space: one with the new secret and one with the old secret. The header `X-…-Signature` uses the new secret only, so check `webhook-signature` before you rotate.',
   response: RotatedSecret,
-  errors: NOT_OWN,
   example: { id: 1, secret: SECRET, previousSecretExpiresAt: '2026-11-23T04:14:04.260Z' },
 });
 
@@ -141,7 +134,7 @@ export const testWebhook = partner.post('testWebhook', '/webhooks/{id}/test', {
   ownCheck: true,
   status: 202,
   response: TestSent,
-  errors: [ERRORS.fieldMissing, ERRORS.invalidWebhookEvents, ...NOT_OWN],
+  errors: [ERRORS.fieldMissing, ERRORS.invalidWebhookEvents],
   bodyExample: { event: 'spin.large_win' },
   example: {
     eventId: 'evt_01a201760794207154d366a13cb3032f',
@@ -157,7 +150,6 @@ export const resendOwnDelivery = partner.post(
     description: 'The delivery gets 5 new attempts. It keeps its id and the id of its event.',
     status: 202,
     response: Resent,
-    errors: [...NOT_OWN, ERRORS.notFound],
     example: { resent: 1 },
   },
 );
@@ -193,7 +185,6 @@ export const deleteWebhook = partner.delete('deleteWebhook', '/webhooks/{id}', {
   summary: 'Delete a webhook',
   description:
     'The webhook gets no more events, and waiting deliveries are discarded. Operators can still read the history of its deliveries.',
-  errors: [ERRORS.webhookNotFound, ERRORS.webhookForeign],
 });
 
 export const listDeliveries = partner.get('listDeliveries', '/webhooks/{id}/deliveries', {
@@ -202,7 +193,6 @@ export const listDeliveries = partner.get('listDeliveries', '/webhooks/{id}/deli
     'Shows the event, the number of attempts and the last response of each delivery. After 5 failed attempts a delivery is `failed`.',
   query: Page,
   response: DeliveryPage,
-  errors: [ERRORS.webhookNotFound, ERRORS.webhookForeign],
   example: {
     deliveries: [
       {
@@ -239,7 +229,7 @@ export const resendDelivery = operator.post('resendDelivery', '/deliveries/{id}/
   description: 'The delivery gets 5 new attempts, even if it was already delivered.',
   status: 202,
   response: Resent,
-  errors: [ERRORS.notFound, ERRORS.webhookNotFound],
+  errors: [ERRORS.webhookNotFound],
   example: { resent: 1 },
 });
 
@@ -247,7 +237,6 @@ export const listPartnerWebhooks = operator.get('listPartnerWebhooks', '/partner
   ...listWebhooks,
   summary: "List a partner's webhooks and the health of their receivers",
   description: 'Lists the webhooks without their secrets, as their partner reads them.',
-  errors: [...listWebhooks.errors, ERRORS.partnerNotFound],
 });
 
 export const DeliveriesQuery = Type.Object({
