@@ -30,10 +30,7 @@ import { DeliveryReads } from './webhooks/deliveryReads.store.js';
 
 export type Store = ReturnType<typeof openStore>;
 
-/**
- * Opens all aggregates. Every method rejects if the database does not answer within its deadline
- * (src/postgres/connect.ts).
- */
+/** Every method rejects if the database does not answer within its deadline (src/postgres/connect.ts). */
 export const openStore = (sql: Sql) => ({
   ...openEngineStore(sql),
   ...openBooksStore(sql),

@@ -15,8 +15,8 @@ export interface ProcessPlan {
 }
 
 /**
- * Plans the processes. The first process is the worker, and starts all front ends. Without the worker role,
- * it is the first front end, and starts the others.
+ * The first process is the worker, and starts all front ends. Without the worker role, it is the first front
+ * end, and starts the others.
  * @param frontEnds a number, or `auto` for the number of available processors less one, but at least one
  * @param childName name that the first process gave to this process
  * @throws Error that completes a sentence about FRONT_ENDS

@@ -27,7 +27,7 @@ const withKey = (command: Command): Command =>
       'address of the service (default: SPINDLE_URL, then the service started here, then HOST and PORT)',
     );
 
-/** Adds the commands for partners. The command group `webhooks` must already exist. */
+/** The command group `webhooks` must already exist. */
 export function addPartnerApiCommands(program: Command, side: PartnerSide): void {
   const webhooks = program.commands.find((command) => command.name() === 'webhooks')!;
   addListen(webhooks, side);

@@ -14,7 +14,7 @@ const MESSAGES = { [HEX_32]: 'must be 32 bytes as 64 lowercase hexadecimal digit
 const validator = Compile(EndedRound);
 
 /**
- * Returns all faults of a round. An empty list means that the round is proven.
+ * An empty list means that the round is proven.
  * @param published commitment shown when the round was dealt
  */
 export function verifyRound(value: unknown, published?: string): string[] {

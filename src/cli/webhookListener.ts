@@ -48,10 +48,7 @@ export async function listenForDeliveries(
   await once(server, 'close');
 }
 
-/**
- * Reads secrets from a file. Secrets are not passed as arguments, because every user of the machine can read
- * arguments.
- */
+/** Secrets are not passed as arguments, because every user of the machine can read arguments. */
 function secretsIn(file: string): readonly string[] {
   const secrets = textOf(file)
     .split('\n')

@@ -29,9 +29,9 @@ const BASELINE_LOCK = 7_310_019;
 const LOCK_NOT_AVAILABLE = '55P03';
 
 /**
- * Migrates the schema. If several processes start at once, one of them migrates and the others wait. A lock
- * that is not available within a second is tried again for at least five minutes, and no migration holds a
- * lock for long (docs/internals.md).
+ * If several processes start at once, one of them migrates and the others wait. A lock that is not available
+ * within a second is tried again for at least five minutes, and no migration holds a lock for long
+ * (docs/internals.md).
  * @throws Error if a version before 1.4.0 wrote the database; nothing is changed in that case
  */
 export async function migrate(

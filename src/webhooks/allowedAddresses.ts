@@ -64,9 +64,8 @@ export async function allowedAddresses(
 }
 
 /**
- * Checks a URL at its registration. A host name that does not resolve is accepted, because an unavailable
- * name server must not cause the refusal of a valid URL. The host name is checked again at each connection,
- * before anything is sent.
+ * A host name that does not resolve is accepted, because an unavailable name server must not cause the
+ * refusal of a valid URL. The host name is checked again at each connection, before anything is sent.
  */
 export async function judgeRegistration(
   text: string,

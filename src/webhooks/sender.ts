@@ -48,7 +48,7 @@ export class Sender {
     this.#options = options;
   }
 
-  /** Starts an attempt. Every error becomes the outcome of the attempt. */
+  /** Every error becomes the outcome of the attempt. */
   send(due: DueDelivery): Sending {
     const controller = new AbortController();
     const { signal } = controller;

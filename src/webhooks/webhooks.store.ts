@@ -174,7 +174,7 @@ export class Webhooks {
   }
 
   /**
-   * Changes the given properties of a webhook. A reactivated webhook starts without failures.
+   * A reactivated webhook starts without failures.
    * @returns undefined if the webhook is deleted
    */
   async update(

@@ -381,8 +381,7 @@ function eventHeaders(brand: string): object[] {
 }
 
 /**
- * Builds the document of a scope. The same endpoints give the same document, in the same order.
- *
+ * The same endpoints give the same document, in the same order.
  * @param version semantic version of the API
  */
 function documentOf(scope: Scope, endpoints: readonly Endpoint[], brand: string, version: string): object {

@@ -37,10 +37,7 @@ export class ParSheets {
     this.#sql = sql;
   }
 
-  /**
-   * Stores a validated PAR sheet. Returns undefined if the partner already has its maximum number of active
-   * sheets.
-   */
+  /** Returns undefined if the partner already has its maximum number of active sheets. */
   async store(partnerId: number, sheet: ParSheet): Promise<ParSheetSummary | undefined> {
     return this.#sql.begin(async (tx) => {
       // The lock on the partner's row makes uploads of the partner run one at a time, so that the count of

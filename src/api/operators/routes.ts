@@ -71,8 +71,8 @@ const revokeOperator = ({ store, catalog }: Services): Route =>
   });
 
 /**
- * Builds the session cookie. Scripts cannot read it (HttpOnly), other sites cannot send it (SameSite=Strict),
- * and browsers send it to the operator API only (Path).
+ * Scripts cannot read it (HttpOnly), other sites cannot send it (SameSite=Strict), and browsers send it to
+ * the operator API only (Path).
  */
 const cookie = (token: string, maxAgeSeconds: number, isSecure: boolean): string =>
   `Set-Cookie: ${SESSION_COOKIE}=${token}; Path=${OPERATOR_BASE}; Max-Age=${maxAgeSeconds}; HttpOnly; SameSite=Strict${

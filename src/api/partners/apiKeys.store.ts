@@ -56,7 +56,7 @@ export class ApiKeys {
     return withChange(this.#sql, (tx, changed) => insertKey(tx, changed, actor, key, {}));
   }
 
-  /** Changes the expiry of a valid key. The notices of its expiry follow for the new time. */
+  /** The notices of the expiry follow for the new time. */
   async setExpiry(
     actor: string,
     partnerId: number,

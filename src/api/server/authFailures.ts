@@ -92,7 +92,7 @@ export class AuthFailures {
     return counted;
   }
 
-  /** Delays an answer. Returns false without a delay if too many answers are delayed already. */
+  /** Returns false without a delay if too many answers are delayed already. */
   async #delay(client: string, count: number): Promise<boolean> {
     if (count <= PROMPT_FAILURES) return true;
     const ofClient = this.#delayedOf.get(client) ?? 0;

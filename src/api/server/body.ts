@@ -76,7 +76,7 @@ export function memberText(json: string, name: string): string | undefined {
 
 const validators = new WeakMap<TSchema, Validator>();
 
-/** Validates a value against a schema. Returns undefined if the value is valid. */
+/** Returns undefined if the value is valid. */
 export function faultsOf(schema: TSchema, value: unknown): SchemaFaults | undefined {
   let validator = validators.get(schema);
   if (validator === undefined) {

@@ -133,7 +133,7 @@ function senderOf(site: Site, { replies }: Publishing) {
   };
 }
 
-/** Creates a route for each page of a site. Returns no routes if the build has created no pages. */
+/** Returns no routes if the build has created no pages. */
 function siteRoutes(
   site: Site,
   pages: ReadonlyMap<string, File>,

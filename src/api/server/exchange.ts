@@ -176,7 +176,7 @@ export class Exchange {
     this.onAbort();
   }
 
-  /** Returns where the request came from. Must be called before the first await. */
+  /** Must be called before the first await. */
   origin(): ConnectionOrigin {
     const { forwardedFor } = this.head;
     if (this.aborted) return { remote: '', proxied: '', forwardedFor };

@@ -18,7 +18,7 @@ type Cells = Pick<Services['cells'], 'reads' | 'confirmations'>;
 /** Maximum wait for the commit of an entry that Redis has acknowledged, in ms. */
 export const BOOKED_WITHIN_MS = 3000;
 
-/** Parses the numeric id of a path. Returns undefined if the text is not a valid id. */
+/** Returns undefined if the text is not a valid id. */
 export function pathId(text: string): number | undefined {
   return /^[1-9]\d{0,9}$/.test(text) && Number(text) <= ID_MAX ? Number(text) : undefined;
 }

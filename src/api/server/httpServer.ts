@@ -85,7 +85,7 @@ export class HttpServer implements Service {
   }
 }
 
-/** Creates the listener. The module of an implementation is imported only if that implementation is used. */
+/** The module of an implementation is imported only if that implementation is used. */
 async function makeListener(
   routes: readonly ServerRoute[],
   options: ListenerOptions & Pick<ServerOptions, 'kind'>,

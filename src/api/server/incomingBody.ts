@@ -174,7 +174,7 @@ export class IncomingBody implements Incoming {
     return this.#then !== undefined;
   }
 
-  /** Appends a chunk to the buffer. Returns false if there is no room. */
+  /** Returns false if there is no room. */
   #append(piece: Buffer): boolean {
     if (piece.length === 0) return true;
     if (this.#buffer === undefined) {

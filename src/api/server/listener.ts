@@ -47,8 +47,7 @@ export interface HttpListener {
   /** Number of requests that are not answered yet. */
   readonly open: number;
   /**
-   * Starts to listen. Several processes of this service may share a port (SO_REUSEPORT).
-   *
+   * Several processes of this service may share a port (SO_REUSEPORT).
    * @param port 0: any free port
    * @returns the port
    * @throws Error if the port is not available

@@ -46,8 +46,7 @@ export class PublicWindow {
   }
 
   /**
-   * Counts a request. Returns whether it is within the limit.
-   *
+   * Returns whether it is within the limit.
    * @param address an IPv4 address or an IPv6 network
    */
   admits(address: string): boolean {

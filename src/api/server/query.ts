@@ -51,7 +51,7 @@ export function readQuery(
   return checked(schema, withDefaults(properties, given), faults);
 }
 
-/** Decodes a query component. Returns undefined if the text is not percent-encoded UTF-8. */
+/** Returns undefined if the text is not percent-encoded UTF-8. */
 function decoded(text: string): string | undefined {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '));

@@ -59,7 +59,7 @@ export interface Route extends Endpoint {
    * after the request was validated.
    */
   csvPieces?(request: RouteRequest): AsyncGenerator<string>;
-  /** Returns the header lines for `csvPieces`. Called before `csvPieces`. */
+  /** Called before `csvPieces`. */
   csvHeaders?(request: RouteRequest): Promise<string>;
 }
 

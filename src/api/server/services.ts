@@ -54,7 +54,7 @@ export interface CellServices {
   readonly pots: PotKeeper;
   /** Stores an outcome that a tester chose. Returns the time until which the choice is valid. */
   forceOutcome(wanted: ForcedOutcome): Promise<Date | 'full' | 'unavailable'>;
-  /** Ends the sale of a voided raffle. Returns whether Redis is certain to sell no further ticket. */
+  /** Returns whether Redis is certain to sell no further ticket. */
   endSale(gameId: number): Promise<boolean>;
   /** Voids the sealed outcomes of a game that have not been dealt. */
   rotate(wanted: Parameters<typeof rotate>[2]): ReturnType<typeof rotate>;

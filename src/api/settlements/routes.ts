@@ -37,8 +37,8 @@ function dateOf({ params: { date } }: { readonly params: { readonly date: string
 export const settlementRoutes = (services: Services): Route[] => {
   const { store, settlementReports: settlements } = services;
   /**
-   * Acknowledges or disputes a report. A report can be acknowledged or disputed only once. If it already was,
-   * the error code says which was done (KS-4302: acknowledged, KS-4303: disputed).
+   * A report can be acknowledged or disputed only once. If it already was, the error code says which was done
+   * (KS-4302: acknowledged, KS-4303: disputed).
    */
   const judge = async (request: JudgingRequest, judgement: PartnerJudgement) => {
     const { partner, query } = request;

@@ -59,9 +59,7 @@ async function ofPlayer(
 }
 
 /**
- * Returns one page of spins. Before the last page of the range is returned, all spins acknowledged before
- * this call must be committed.
- *
+ * Before the last page of the range is returned, all spins acknowledged before this call must be committed.
  * @throws ApiError (KS-5002) if these spins are not committed in time
  */
 const pageOf = (services: Services, wanted: FeedRange, limit: number): Promise<SpinsFound> =>
@@ -199,7 +197,7 @@ export async function shownSpin(services: Services, partner: Pick<Partner, 'part
   };
 }
 
-/** Returns the routes of spin queries. SpinEndpoint serves the requests that play a spin. */
+/** SpinEndpoint serves the requests that play a spin. */
 export const spinRoutes = (services: Services): Route[] => [
   ...feedRoutes(services),
   getSpin(services),

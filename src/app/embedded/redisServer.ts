@@ -33,10 +33,7 @@ export const REDIS_PROGRAM_NAMES: readonly string[] = PROGRAMS;
 
 const run = promisify(execFile);
 
-/**
- * Returns a usable server program. Throws SetupError with advice on what to install if none is found or can
- * be downloaded.
- */
+/** Throws SetupError with advice on what to install if none is found or can be downloaded. */
 export async function findRedisProgram(
   cacheDir: string,
   progress: (line: string) => void,

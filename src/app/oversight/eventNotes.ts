@@ -74,7 +74,7 @@ export class EventNotes extends PeriodicService {
       .catch((error: unknown) => this.onTurnFailed(error));
   }
 
-  /** Counts an event. The first event of a type and subject is written at once. Never throws. */
+  /** The first event of a type and subject is written at once. Never throws. */
   note(note: EventNote): void {
     let key = `${note.action} ${note.subject}`;
     let counted = this.#counted.get(key);

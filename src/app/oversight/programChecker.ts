@@ -123,8 +123,7 @@ export class ProgramChecker extends PeriodicService {
   }
 
   /**
-   * Records the result of a check. The state in memory is updated first, so that differences are known even
-   * if writing to Postgres fails.
+   * The state in memory is updated first, so that differences are known even if writing to Postgres fails.
    */
   async #note(part: Part, found: ProgramFound, isStart: boolean): Promise<void> {
     const { sql, host, roles, version, operatorEmail, events } = this.#options;

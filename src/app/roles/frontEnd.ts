@@ -38,10 +38,7 @@ import type { RoleParts } from './parts.js';
 /** Node 20 ignores the option reusePort of node:http. */
 const NODE_SHARES_PORTS = Number.parseInt(process.versions.node, 10) > 20;
 
-/**
- * Opens the version of the partner API. If an end of the version is announced while the process runs, it
- * takes effect without a restart.
- */
+/** If an end of the version is announced while the process runs, it takes effect without a restart. */
 async function serveVersion({ world, catalog, events, services, store }: RoleParts): Promise<ServedVersion> {
   const version = new ServedVersion(PARTNER_VERSION, world.now);
   const learnEnd = (): void => version.learn(catalog.versionEnd(version.name));
@@ -194,9 +191,8 @@ function openAccess(
 }
 
 /**
- * Creates the counter of open connections with its limits. If the system allows too few file descriptors for
- * CONNECTIONS_MAX connections, the limit is lower, because a connection without a descriptor can't be
- * accepted.
+ * If the system allows too few file descriptors for CONNECTIONS_MAX connections, the limit is lower, because
+ * a connection without a descriptor can't be accepted.
  */
 function connectionsOf({ config, log }: RoleParts): Connections {
   const total = connectionsWithin(config.CONNECTIONS_MAX);

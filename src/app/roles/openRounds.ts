@@ -9,7 +9,7 @@ import type { RequestIds } from '../../engine/requestIds/requestIds.js';
 import type { RoleParts } from './parts.js';
 import { workerCells } from './workerCells.js';
 
-/** Opens the rounds of a front end. Each answer waits for the ledger. */
+/** Each answer waits for the ledger. */
 export function playedRounds({ store }: Pick<RoleParts, 'store'>, cells: CellClient, requestIds: RequestIds) {
   const shoes = new Shoes(store);
   return { rounds: new RoundPlay({ store, cells, shoes, waitsForLedger: true, requestIds }), shoes };

@@ -37,10 +37,7 @@ export interface PlayerStatusAudit {
   readonly seen: SeenStatuses;
 }
 
-/**
- * Compares the players of all cells. Differences are compared again a few times, because a change in progress
- * may explain them.
- */
+/** Differences are compared again a few times, because a change in progress may explain them. */
 export async function auditPlayerStatuses(audit: PlayerStatusAudit): Promise<void> {
   const { facts, findings, redis, seen } = audit;
   for (let cell = 0; cell < facts.cells; cell++) {

@@ -173,10 +173,7 @@ export interface OpenRoundAudit {
   readonly redis: Pick<RedisAuditReads, 'rounds'>;
 }
 
-/**
- * Compares the open rounds of all cells. Differences are compared again a few times, because rounds continue
- * during the audit.
- */
+/** Differences are compared again a few times, because rounds continue during the audit. */
 export async function auditOpenRounds({ facts, findings, reads, redis }: OpenRoundAudit): Promise<void> {
   if (facts.tables.size === 0) return;
   for (let cell = 0; cell < facts.cells; cell++) {

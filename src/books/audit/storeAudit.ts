@@ -227,10 +227,7 @@ type Disagreement = readonly [
   found?: string | bigint,
 ];
 
-/**
- * Compares the two records of a cell. Differences are compared again a few times, because a change in
- * progress may explain them.
- */
+/** Differences are compared again a few times, because a change in progress may explain them. */
 async function auditCell(
   { findings, postgres, redis }: StoresAudit,
   cell: number,

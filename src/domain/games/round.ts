@@ -220,7 +220,7 @@ function viewAction(table: BlackjackTable, action: Action) {
   return { action, ...(cost === 0 ? {} : { costUsd: usd(cost) }) };
 }
 
-/** Renders the insurance. Null if none was taken. */
+/** Null if none was taken. */
 function viewInsurance(table: BlackjackTable, { isInsured, phase, dealer }: Round) {
   if (isInsured !== true) return null;
   const stake = table.wagerMicros / 2;

@@ -31,7 +31,7 @@ export type EndedRound = Static<typeof EndedRound>;
 /** Members of a round that the proof computes again and compares. */
 const PROVEN = ['phase', 'lastActionSeq', 'wageredUsd', 'payoutUsd', 'dealer', 'hands', 'insurance'] as const;
 
-/** Lists all faults of a round that has ended. Empty if the round is proven. */
+/** Empty if the round is proven. */
 export function roundFaults(round: EndedRound): string[] {
   const checked = checkRules(round.table.rules as Readonly<Record<string, unknown>>);
   if ('faults' in checked) return checked.faults.map(({ path, message }) => `/table${path} ${message}`);

@@ -21,10 +21,7 @@ export interface Shuffled {
   readonly zone: number;
 }
 
-/**
- * Lists the tests of a shuffle. Pairs are tested only if positions are counted separately, because there are
- * too few large shuffles.
- */
+/** Pairs are tested only if positions are counted separately, because there are too few large shuffles. */
 export function shuffleTests(shuffled: Shuffled): ShuffleTest[] {
   return shuffled.zone === 1 ? [byPlace(shuffled), neighbours(shuffled)] : [byPlace(shuffled)];
 }

@@ -343,7 +343,7 @@ export class Rounds {
     }
   }
 
-  /** Reads the wager, rules and timeout of a blackjack table. Undefined if the game is no blackjack table. */
+  /** Undefined if the game is no blackjack table. */
   async terms(gameId: number): Promise<TableTerms | undefined> {
     const [row] = await this.#sql<TableColumns[]>`
       SELECT wager_micros, rules, round_timeout_s FROM blackjack_tables WHERE game_id = ${gameId}`;

@@ -31,7 +31,7 @@ export class CellClient {
     this.#stations = stations;
   }
 
-  /** Runs a command. The promise never rejects. */
+  /** The promise never rejects. */
   execute<Request extends CellRequest, Reply>(
     operation: CellOperation<Request, Reply>,
     request: Request,

@@ -142,7 +142,7 @@ export class Raffles {
     }
   }
 
-  /** Reads the sealed pool of a closed raffle. Undefined if the raffle does not exist or is not closed. */
+  /** Undefined if the raffle does not exist or is not closed. */
   async closedPool(gameId: number): Promise<PoolRow | undefined> {
     const [row] = await this.#sql<{ seed: Buffer; nonce: Buffer; outcomes: Buffer; sealed: string | null }[]>`
       SELECT seed, nonce, outcomes, sealed FROM blocks JOIN raffles USING (game_id)
@@ -180,7 +180,7 @@ export class Raffles {
     return { gameId, partnerId, poolSize, cell, newestMove, epoch };
   }
 
-  /** Reads the progress of a void. Undefined if the raffle does not exist or is not voided. */
+  /** Undefined if the raffle does not exist or is not voided. */
   voidProgress(gameId: number): Promise<VoidProgress | undefined> {
     return voidProgress(this.#sql, gameId);
   }

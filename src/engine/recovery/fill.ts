@@ -79,8 +79,8 @@ export interface FillPlayersOptions {
 }
 
 /**
- * Writes the players. A player in `later` is written in the state given there, and every other player in the
- * state of the checkpoint.
+ * A player in `later` is written in the state given there, and every other player in the state of the
+ * checkpoint.
  * @returns the number of players
  */
 export async function fillPlayers(

@@ -314,7 +314,7 @@ export class RedisNode {
   }
 
   /**
-   * Publishes a message to the subscribers of a channel. The message may be lost. The promise never rejects.
+   * The message may be lost. The promise never rejects.
    * @returns the number of subscribers that received the message; undefined if it is unknown
    */
   publish(channel: string, message: string, isSharded: boolean): Promise<number | undefined> {
