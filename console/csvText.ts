@@ -10,10 +10,6 @@ function field(value: string | number): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/**
- * Encodes rows as CSV text.
- *
- * @param rows rows with one field for each heading
- */
+/** @param rows rows with one field for each heading */
 export const csvOf = (headings: readonly string[], rows: readonly (readonly (string | number)[])[]): string =>
   [headings, ...rows].map((row) => `${row.map(field).join(',')}\r\n`).join('');

@@ -143,10 +143,7 @@ function givenKeys({ LOG_KEY: texts }: LogSettings): Signer[] {
   }
 }
 
-/**
- * Runs `log check`.
- * @returns the exit status: 0 if the log contains the note's tree; 1 if it does not, which halts the log
- */
+/** @returns the exit status: 0 if the log contains the note's tree; 1 if it does not, which halts the log */
 export async function checkNote(
   urls: StoreUrls,
   settings: LogSettings,

@@ -102,10 +102,7 @@ function nameOf(proof: Record<string, unknown>): string {
   return `${what}, game ${printable(gameId)}, ${at}`;
 }
 
-/**
- * Runs `verify` for a proof.
- * @returns the exit status: 0 if proven, 1 if not
- */
+/** @returns the exit status: 0 if proven, 1 if not */
 export async function verifyProofFile(file: string, given: ProofOptions): Promise<number> {
   const options = verifyOptionsOf(given);
   const proof = jsonOf(file);

@@ -32,10 +32,7 @@ export function verifyRound(value: unknown, published?: string): string[] {
   return faults;
 }
 
-/**
- * Runs `verify-round` for a file.
- * @returns the exit status: 0 if proven, 1 if not
- */
+/** @returns the exit status: 0 if proven, 1 if not */
 export function verifyRoundFile(
   file: string,
   options: { readonly commitment?: string; readonly json?: boolean },

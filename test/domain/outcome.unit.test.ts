@@ -24,7 +24,6 @@ function sheetOf(name: string, changes: object = {}): ParSheet {
 
 type Shown = [tierId: number, payMultiplier: number, comboProbability: number, displayWeight: number];
 
-/** Builds a PAR sheet with these combinations. */
 function sheetWith(combinations: Shown[]): ParSheet {
   const sheet = sheetOf('penny-sub-cent');
   return {

@@ -10,10 +10,11 @@ import { type Source, sources } from './sources.js';
 
 /** Words that add nothing to a name and its type. */
 const EMPTY = new Set(
-  `a all also an and any are as at be been by can contains date does each every finds for from get gives
-  given has have here holds how id identifier in into is it its list makes map may names name number
-  object of on or own returns set some such text that the their them there these they this those time to
-  value was were what where whether which who whose will with`.split(/\s+/),
+  `a all also an and any are as at be been builds by can computes contains creates date does each encodes
+  every extracts finds for from get given gives has have here holds how id identifier in into is it its
+  list lists makes map may name names number object of on or own parses reads renders returns runs set
+  some such text that the their them there these they this those time to value was were what where whether
+  which who whose will with writes`.split(/\s+/),
 );
 /** What comments call the parts of names. */
 const CALLED: ReadonlyMap<string, string> = new Map([

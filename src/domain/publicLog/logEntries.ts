@@ -56,10 +56,7 @@ export type PublicLogEntry =
 /** Returns the entry as JCS text (RFC 8785). For a flat object, this is JSON with sorted members. */
 export const entryText = (entry: PublicLogEntry): string => JSON.stringify(entry, Object.keys(entry).sort());
 
-/**
- * Computes the commitment to an entry's text.
- * @param salt 32 random bytes used for this entry only
- */
+/** @param salt 32 random bytes used for this entry only */
 export const entryCommitment = (salt: Buffer, text: string): Buffer => sha256(COMMITMENT, salt, text);
 
 /**

@@ -110,10 +110,7 @@ export const inclusionPath = (index: number, size: number, read: ReadHash): Buff
 export const consistencyPath = (old: number, size: number, read: ReadHash): Buffer[] =>
   consistencyRanges(old, size).map((range) => rangeHash(range, read));
 
-/**
- * Computes the root from a leaf and its path.
- * @returns undefined if the path has the wrong length
- */
+/** @returns undefined if the path has the wrong length */
 export function rootByInclusion(
   index: number,
   size: number,

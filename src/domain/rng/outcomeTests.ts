@@ -28,10 +28,7 @@ interface Classes {
  */
 export type BlockDigest = (packed: Uint8Array) => number;
 
-/**
- * Lists the tests for a PAR sheet.
- * @param digest hash function, which the caller must supply because the domain code has none
- */
+/** @param digest hash function, which the caller must supply because the domain code has none */
 export function outcomeTests(
   sheet: ParSheet,
   distribution: Distribution,

@@ -14,10 +14,7 @@ import { type ClusterView, readClusterNodes } from './clusterView.js';
  */
 const DIGITS = 12;
 
-/**
- * Reads the id of a server run in a cluster, and the server's view of the cluster.
- * @returns undefined if the server is a replica, which must not be used
- */
+/** @returns undefined if the server is a replica, which must not be used */
 export async function readMemberId(
   client: Redis,
   host: string,
@@ -36,7 +33,6 @@ export async function readMemberId(
   return [runId, replicationId?.slice(0, DIGITS), nodeId.slice(0, DIGITS), configEpoch].join('.');
 }
 
-/** Extracts the run_id from the id of a server run. */
 export const runOf = (serverId: string): string => serverId.split('.')[0]!;
 
 /**

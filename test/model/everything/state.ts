@@ -146,7 +146,6 @@ export interface State {
   readonly opening: bigint;
   readonly isEnforced: boolean;
   readonly threshold: bigint;
-  /** Page size with which lists are read. */
   readonly pageSize: number;
   readonly games: readonly Game[];
   readonly players: Map<string, PlayerState>;
