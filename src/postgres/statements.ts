@@ -42,6 +42,10 @@ function elementOf(value: unknown): string {
   return Buffer.isBuffer(value) ? `"\\\\x${value.toString('hex')}"` : String(value);
 }
 
+/** Returns the column of a member: `key_id` for `keyId`. */
+export const columnOf = (member: string): string =>
+  member.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
 /** Result of {@link rowsOf}: an array literal for each column, its SQL type, and the names for SQL. */
 export class GivenRows {
   constructor(
@@ -65,7 +69,7 @@ export function rowsOf<Row extends object>(
   table = 'given',
 ): unknown {
   const members = Object.keys(types) as (keyof Row & string)[];
-  const names = members.map((name) => `"${name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}"`);
+  const names = members.map((member) => `"${columnOf(member)}"`);
   const lists = members.map((member) => `{${rows.map((row) => elementOf(row[member])).join(',')}}`);
   return new GivenRows(lists, Object.values(types) as ColumnType[], `${table}(${names.join(', ')})`);
 }

@@ -60,16 +60,7 @@ export async function claimEmails(
   sql: Sql,
   { room, leaseMs }: { room: number; leaseMs: number },
 ): Promise<DueEmail[]> {
-  const rows = await sql<
-    {
-      deliveryId: string;
-      event: string;
-      body: string;
-      recipient: string;
-      attempts: number;
-      maxAttempts: number;
-    }[]
-  >`
+  return sql<DueEmail[]>`
     WITH due AS (
       SELECT delivery_id FROM deliveries
       WHERE webhook_id IS NULL AND status = 'pending' AND next_attempt_at <= now() AND leased_until < now()
@@ -78,14 +69,6 @@ export async function claimEmails(
     UPDATE deliveries d SET leased_until = now() + ${leaseMs} * interval '1 millisecond'
     FROM due, events e WHERE d.delivery_id = due.delivery_id AND e.event_id = d.event_id
     RETURNING d.delivery_id, event, body, recipient, attempts, max_attempts`;
-  return rows.map((row) => ({
-    deliveryId: row.deliveryId,
-    event: row.event,
-    body: row.body,
-    recipient: row.recipient,
-    attempts: row.attempts,
-    maxAttempts: row.maxAttempts,
-  }));
 }
 
 /**

@@ -111,11 +111,10 @@ export class OverviewReads {
    * The first games have been so for the longest time.
    */
   async lowGames(): Promise<readonly { readonly partnerId: number; readonly gameId: number }[]> {
-    const rows = await this.#sql<{ partnerId: number; gameId: number }[]>`
+    return this.#sql<readonly { readonly partnerId: number; readonly gameId: number }[]>`
       SELECT g.partner_id, g.game_id FROM games g JOIN partners USING (partner_id) LEFT JOIN block_reserves r USING (game_id)
       WHERE g.game_type <> 'raffle' AND g.status = 'ACTIVE' AND is_active AND coalesce(r.is_low, true)
       ORDER BY r.since NULLS FIRST, g.game_id LIMIT ${LOW_GAMES_MAX}`;
-    return rows.map((row) => ({ partnerId: row.partnerId, gameId: row.gameId }));
   }
 
   async attention(): Promise<{ attention: Attention; failingWebhooks: readonly FailingWebhook[] }> {

@@ -16,28 +16,6 @@ export interface ApiKeyRow {
   lastUsedAt: Date | null;
 }
 
-interface Row {
-  keyId: number;
-  partnerId: number;
-  name: string | null;
-  prefix: string | null;
-  createdAt: Date;
-  expiresAt: Date | null;
-  revokedAt: Date | null;
-  lastUsedAt: Date | null;
-}
-
-const fromRow = (row: Row): ApiKeyRow => ({
-  keyId: row.keyId,
-  partnerId: row.partnerId,
-  name: row.name,
-  prefix: row.prefix,
-  createdAt: row.createdAt,
-  expiresAt: row.expiresAt,
-  revokedAt: row.revokedAt,
-  lastUsedAt: row.lastUsedAt,
-});
-
 const COLUMNS = raw('key_id, partner_id, name, prefix, created_at, expires_at, revoked_at, last_used_at');
 
 /** Why a key can't be changed: it does not exist, belongs to another partner, or is no longer valid. */
@@ -98,9 +76,8 @@ export class ApiKeys {
   }
 
   async list(partnerId: number): Promise<ApiKeyRow[]> {
-    const rows = await this.#sql<Row[]>`
+    return this.#sql<ApiKeyRow[]>`
       SELECT ${COLUMNS} FROM api_keys WHERE partner_id = ${partnerId} ORDER BY key_id`;
-    return rows.map(fromRow);
   }
 
   /** Revoking a revoked key changes nothing. */
@@ -138,11 +115,11 @@ async function insertKey(
   key: NewKey & { readonly partnerId: number },
   noted: object,
 ): Promise<ApiKeyRow> {
-  const [row] = await tx<Row[]>`
+  const [row] = await tx<ApiKeyRow[]>`
     INSERT INTO api_keys (partner_id, key_hash, prefix, name, expires_at, changed)
     VALUES (${key.partnerId}, ${key.hash}, ${key.prefix}, ${key.name}, ${key.expiresAt}, ${changed})
     RETURNING ${COLUMNS}`;
-  const issued = fromRow(row!);
+  const issued = row!;
   await writeAuditEntry(tx, {
     actor,
     action: 'key.issue',
@@ -158,13 +135,14 @@ async function lockValid(
   partnerId: number,
   keyId: number,
 ): Promise<ApiKeyRow | Unchangeable> {
-  const [row] = await tx<(Row & { isExpired: boolean })[]>`
+  const [row] = await tx<(ApiKeyRow & { isExpired: boolean })[]>`
     SELECT ${COLUMNS}, coalesce(expires_at <= now(), false) AS is_expired FROM api_keys
     WHERE key_id = ${keyId} FOR UPDATE`;
   if (row === undefined) return 'missing';
   if (row.partnerId !== partnerId) return 'foreign';
   if (row.revokedAt !== null) return 'revoked';
-  return row.isExpired ? 'expired' : fromRow(row);
+  const { isExpired, ...key } = row;
+  return isExpired ? 'expired' : key;
 }
 
 async function moveExpiry(
@@ -176,11 +154,11 @@ async function moveExpiry(
   reason: string | undefined,
 ): Promise<ApiKeyRow> {
   const { keyId } = before;
-  const [row] = await tx<Row[]>`
+  const [row] = await tx<ApiKeyRow[]>`
     UPDATE api_keys SET expires_at = ${expiresAt}, changed = ${changed} WHERE key_id = ${keyId} RETURNING ${COLUMNS}`;
   // The partner is notified of the new expiry, even if it was notified of the old one.
   await tx`DELETE FROM key_notices WHERE key_id = ${keyId}`;
-  const after = fromRow(row!);
+  const after = row!;
   await writeAuditEntry(tx, {
     actor,
     action: 'key.expiry',

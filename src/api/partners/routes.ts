@@ -13,7 +13,7 @@ import { learn, type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
 import type { ApiKeyRow, Unchangeable } from './apiKeys.store.js';
 import * as contract from './contract.js';
-import { OVERLAP_DEFAULT_S, type PartnerPatch } from './contract.js';
+import { OVERLAP_DEFAULT_S, PartnerPatch } from './contract.js';
 
 /**
  * Opening balance of a sandbox partner's players, in micro-USD. Players of a production partner start with 0
@@ -37,26 +37,15 @@ const DEFAULTS: Omit<PartnerSettings, 'openingBalanceMicros'> = {
 const usd = (micros: number): number => Number(microsToUsdText(micros));
 
 const shownPartner = (row: PartnerRow) => ({
-  partnerId: row.partnerId,
-  slug: row.slug,
-  name: row.name,
-  environment: row.environment,
-  isActive: row.isActive,
+  ...row,
   dealing: row.isDealing ? 'ON' : 'OFF',
-  cell: row.cell,
-  createdAt: row.createdAt,
-  spinRateLimit: row.spinRateLimit,
-  apiRateLimit: row.apiRateLimit,
   openingBalanceUsd: usd(row.openingBalanceMicros),
-  balanceMode: row.balanceMode,
   fundingUsd: row.fundingMicros === null ? null : usd(row.fundingMicros),
   largeWinThresholdUsd: usd(row.largeWinThresholdMicros),
-  minReadyBlocks: row.minReadyBlocks,
-  maxGames: row.maxGames,
-  maxParSheets: row.maxParSheets,
-  maxWebhooks: row.maxWebhooks,
-  contactEmail: row.contactEmail,
 });
+
+/** Settings that a body has in the form in which they are stored. */
+const PLAIN = Object.keys(DEFAULTS).filter((name) => Object.hasOwn(PartnerPatch.properties, name));
 
 /** @throws ApiError (KS-4101) if an amount has too many decimals or is too large */
 function settingsOf(body: PartnerPatch): Partial<PartnerSettings> {
@@ -71,18 +60,9 @@ function settingsOf(body: PartnerPatch): Partial<PartnerSettings> {
     }
     return micros ?? 0;
   };
-  const { spinRateLimit, apiRateLimit, balanceMode, minReadyBlocks, contactEmail } = body;
-  const { maxGames, maxParSheets, maxWebhooks } = body;
-  const settings: Partial<PartnerSettings> = {
-    ...(spinRateLimit === undefined ? {} : { spinRateLimit }),
-    ...(apiRateLimit === undefined ? {} : { apiRateLimit }),
-    ...(balanceMode === undefined ? {} : { balanceMode }),
-    ...(minReadyBlocks === undefined ? {} : { minReadyBlocks }),
-    ...(maxGames === undefined ? {} : { maxGames }),
-    ...(maxParSheets === undefined ? {} : { maxParSheets }),
-    ...(maxWebhooks === undefined ? {} : { maxWebhooks }),
-    ...(contactEmail === undefined ? {} : { contactEmail }),
-  };
+  const settings: Partial<PartnerSettings> = Object.fromEntries(
+    Object.entries(body).filter(([name, value]) => PLAIN.includes(name) && value !== undefined),
+  );
   if (body.openingBalanceUsd !== undefined) {
     settings.openingBalanceMicros = amount('openingBalanceUsd', body.openingBalanceUsd);
   }

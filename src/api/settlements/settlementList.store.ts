@@ -65,16 +65,7 @@ export class SettlementList {
         WHERE status = coalesce(${status ?? null}::text, status) AND ${isListed}
         LIMIT ${COUNTED_MAX}) c`;
     return {
-      reports: rows.map((row) => ({
-        partnerId: row.partnerId,
-        slug: row.slug,
-        reportDate: row.reportDate,
-        revision: row.revision,
-        status: row.status,
-        totalSpins: row.totalSpins,
-        ggrUsd: row.ggrUsd,
-        disputeReason: row.disputeReason,
-      })),
+      reports: rows,
       total: safe(count!.total),
     };
   }

@@ -252,11 +252,7 @@ export function withDay<T>(
       previous: before === undefined ? null : { day: before.day, manifestHash: before.manifestHash },
       isBooked,
       largeWinMicros: new Map(partners.map((row) => [row.partnerId, safe(row.micros)])),
-      reports: reports.map((row) => ({
-        partnerId: row.partnerId,
-        revision: row.revision,
-        integrityHash: row.integrityHash,
-      })),
+      reports,
       totals: () => totalsOf(tx, day),
       read: (file, largeWinMicros, onRow, onPause) => {
         const select = selectOf(file, day, largeWinMicros);
@@ -293,9 +289,8 @@ async function totalsOf(tx: Transaction, day: string): Promise<EntryTotal[]> {
 
 /** Returns the recorded manifests, oldest first. */
 export async function archivedManifests(sql: Sql): Promise<{ day: string; manifestHash: string }[]> {
-  const rows = await sql<{ day: string; manifestHash: string }[]>`
+  return sql<{ day: string; manifestHash: string }[]>`
     SELECT day::text AS day, manifest_hash FROM ledger_days ORDER BY day`;
-  return rows.map((row) => ({ day: row.day, manifestHash: row.manifestHash }));
 }
 
 export interface ArchivedDay {

@@ -359,12 +359,7 @@ async function facts(tx: Transaction): Promise<Omit<Facts, 'communal'>> {
     formerCells: await formerCells(tx),
     partnerCells: new Map(partners.map((row) => [row.partnerId, row.cell])),
     sandboxPartners: new Set(partners.filter((row) => row.isSandbox).map((row) => row.partnerId)),
-    games: games.map((row) => ({
-      gameId: row.gameId,
-      partnerId: row.partnerId,
-      cell: row.cell,
-      parSheetId: row.parSheetId,
-    })),
+    games,
     sheets: new Map(sheets.map((row) => [row.parSheetId, row])),
     raffles: await auditedRaffles(tx),
     tables: await auditedTables(tx),
@@ -379,18 +374,8 @@ async function facts(tx: Transaction): Promise<Omit<Facts, 'communal'>> {
     rotations: voids.flatMap(({ entryId: id }) => (id === null ? [] : [id])),
     gameDays: await gameDays(tx, 'game_days'),
     sandboxDays: await gameDays(tx, 'sandbox_days'),
-    openingDays: openingDays.map((row) => ({
-      partnerId: row.partnerId,
-      day: row.day,
-      players: row.players,
-      openedMicros: row.openedMicros,
-    })),
-    adjustmentDays: adjustmentDays.map((row) => ({
-      partnerId: row.partnerId,
-      day: row.day,
-      adjustments: row.adjustments,
-      amountMicros: row.amountMicros,
-    })),
+    openingDays,
+    adjustmentDays,
     intents: new Map(
       intents.map((row) => [
         intentKey(row.partnerId, row.requestId),

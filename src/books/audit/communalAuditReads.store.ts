@@ -172,25 +172,8 @@ async function rulesOf(tx: Transaction): Promise<CommunalFacts['rules']> {
 }
 
 async function potsOf(tx: Transaction): Promise<CommunalFacts['pots']> {
-  const rows = await tx<
-    {
-      gameId: number;
-      cell: number;
-      version: number;
-      progress: bigint;
-      budgetMicros: bigint;
-      notedTo: bigint;
-    }[]
-  >`SELECT game_id, cell, version, progress, budget_micros, noted_to
+  return tx<CommunalFacts['pots']>`SELECT game_id, cell, version, progress, budget_micros, noted_to
     FROM communal_pots JOIN games USING (game_id) JOIN partners USING (partner_id)`;
-  return rows.map((row) => ({
-    gameId: row.gameId,
-    cell: row.cell,
-    version: row.version,
-    progress: row.progress,
-    budgetMicros: row.budgetMicros,
-    notedTo: row.notedTo,
-  }));
 }
 
 async function tellersOf(tx: Transaction): Promise<CommunalFacts['tellers']> {
@@ -201,29 +184,13 @@ async function tellersOf(tx: Transaction): Promise<CommunalFacts['tellers']> {
 }
 
 async function fundingsOf(tx: Transaction): Promise<CommunalFacts['fundings']> {
-  const rows = await tx<
-    { gameId: number; cell: number; noteId: bigint; amountMicros: bigint; budgetMicros: bigint }[]
-  >`SELECT game_id, cell, note_id, amount_micros, budget_micros
+  return tx<CommunalFacts['fundings']>`SELECT game_id, cell, note_id, amount_micros, budget_micros
     FROM communal_fundings JOIN games USING (game_id) JOIN partners USING (partner_id)
     WHERE note_id IS NOT NULL`;
-  return rows.map((row) => ({
-    gameId: row.gameId,
-    cell: row.cell,
-    noteId: row.noteId,
-    amountMicros: row.amountMicros,
-    budgetMicros: row.budgetMicros,
-  }));
 }
 
 async function daysOf(tx: Transaction): Promise<CommunalFacts['days']> {
-  const rows = await tx<
-    { gameId: number; day: string; partnerId: number; shares: bigint; paidMicros: bigint }[]
+  return tx<
+    CommunalFacts['days']
   >`SELECT game_id, to_char(day, 'YYYY-MM-DD') AS day, partner_id, shares, paid_micros FROM communal_days`;
-  return rows.map((row) => ({
-    gameId: row.gameId,
-    day: row.day,
-    partnerId: row.partnerId,
-    shares: row.shares,
-    paidMicros: row.paidMicros,
-  }));
 }

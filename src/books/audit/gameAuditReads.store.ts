@@ -179,22 +179,7 @@ export async function gameDays(
   tx: Transaction,
   table: 'game_days' | 'sandbox_days',
 ): Promise<AuditedGameDay[]> {
-  const rows = await tx<
-    {
-      gameId: number;
-      day: string;
-      partnerId: number;
-      spins: bigint;
-      wageredMicros: bigint;
-      paidMicros: bigint;
-    }[]
+  return tx<
+    AuditedGameDay[]
   >`SELECT game_id, ${DAY} AS day, partner_id, spins, wagered_micros, paid_micros FROM ${raw(table)}`;
-  return rows.map((row) => ({
-    gameId: row.gameId,
-    day: row.day,
-    partnerId: row.partnerId,
-    spins: row.spins,
-    wageredMicros: row.wageredMicros,
-    paidMicros: row.paidMicros,
-  }));
 }

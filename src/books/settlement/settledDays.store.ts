@@ -45,7 +45,7 @@ export interface UnsettledDay {
  * time.
  */
 export async function unsettledDays(sql: Sql, from: string, through: string): Promise<UnsettledDay[]> {
-  const rows = await sql<{ partnerId: number; date: string; hasReport: boolean; isBooked: boolean }[]>`
+  return sql<UnsettledDay[]>`
     SELECT p.partner_id, s.day::date::text AS date,
            EXISTS (SELECT 1 FROM settlement_reports r
                    WHERE r.partner_id = p.partner_id AND r.report_date = s.day::date) AS has_report,
@@ -58,10 +58,4 @@ export async function unsettledDays(sql: Sql, from: string, through: string): Pr
                       WHERE r.partner_id = p.partner_id AND r.report_date = s.day::date AND r.is_complete
                         AND r.report_date BETWEEN ${from}::date AND ${through}::date AND NOT ${IS_OVERTAKEN})
     ORDER BY s.day, p.partner_id`;
-  return rows.map((row) => ({
-    partnerId: row.partnerId,
-    date: row.date,
-    hasReport: row.hasReport,
-    isBooked: row.isBooked,
-  }));
 }

@@ -110,14 +110,7 @@ export async function withSettlementSnapshot<T>(
     return run({
       firstEntryId: oldest?.entryId,
       dropped: new Map(dropped.map(({ day, manifest }) => [day, (JSON.parse(manifest) as Manifest).totals])),
-      links: links.map((row) => ({
-        partnerId: row.partnerId,
-        date: row.date,
-        revision: row.revision,
-        status: row.status,
-        isComplete: row.isComplete,
-        integrityHash: row.integrityHash,
-      })),
+      links,
       witnesses: witnesses.map(({ subject, revision, status, hash }) => ({
         subject,
         revision,
@@ -129,7 +122,7 @@ export async function withSettlementSnapshot<T>(
         const rows = await tx<{ partnerId: number; revision: number; text: string }[]>`
           SELECT partner_id, revision, report::text AS text FROM settlement_reports
           WHERE report_date = ${date}::date AND ${only} ORDER BY report_id`;
-        return rows.map((row) => ({ partnerId: row.partnerId, revision: row.revision, text: row.text }));
+        return rows;
       },
       openRounds: (of, before) => openRoundsAt(tx, of, before),
       sums: (ids, of) => ledgerSums(tx, ids, of ?? partnerId),
@@ -159,16 +152,7 @@ async function ledgerSums(
     SELECT partner_id, kind, game_id, count(*) AS entries, sum(wager_micros) AS wagered,
            sum(credit_micros) AS credited
     FROM ledger WHERE ${range} AND ${only} GROUP BY partner_id, kind, game_id`;
-  return sumsOf(
-    rows.map((row) => ({
-      partnerId: row.partnerId,
-      gameId: row.gameId,
-      kind: row.kind,
-      entries: row.entries,
-      wagered: row.wagered,
-      credited: row.credited,
-    })),
-  );
+  return sumsOf(rows);
 }
 
 /**

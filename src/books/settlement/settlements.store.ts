@@ -69,14 +69,8 @@ const COLUMNS = raw(
 );
 
 const fromRow = (row: Row): StoredReport => ({
-  partnerId: row.partnerId,
-  status: row.status,
-  isComplete: row.isComplete,
+  ...row,
   report: parseExactJson(row.report) as SettlementReportBody,
-  integrityHash: row.integrityHash,
-  acknowledgedAt: row.acknowledgedAt,
-  disputedAt: row.disputedAt,
-  disputeReason: row.disputeReason,
 });
 
 /** SQL condition: a later revision ends the dispute of the report `r`. */

@@ -164,18 +164,13 @@ const COLUMNS =
   rounds.status = 'OPEN' AND expires_at = '-infinity' AS is_to_void`);
 
 const fromRow = (row: Row): RoundRecord => ({
-  gameId: row.gameId,
+  ...row,
   shoeIndex: safe(row.shoeIndex),
-  partnerId: row.partnerId,
-  playerId: row.playerId,
-  requestId: row.requestId,
-  status: row.status,
   moves: row.moves.map(moveOfCode),
   entryIds: row.entryIds.map(BigInt),
   wagersMicros: row.wagersMicros.map((text) => safe(BigInt(text))),
   balancesMicros: row.balancesMicros.map((text) => safe(BigInt(text))),
   payoutMicros: row.payoutMicros === null ? undefined : safe(row.payoutMicros),
-  isToVoid: row.isToVoid,
 });
 
 export async function findDeal(sql: Sql, gameId: number, shoeIndex: number): Promise<bigint | undefined> {

@@ -15,27 +15,14 @@ import type { NewEvent } from '../../domain/webhook.js';
 import { because, withChange, writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 import { recordEvents } from '../../postgres/partnerEvents.js';
-import { arrayOf, safe } from '../../postgres/statements.js';
+import { arrayOf, raw, safe } from '../../postgres/statements.js';
 
 export interface ApiVersionRow extends ApiVersionEnd {
   readonly version: string;
 }
 
-interface Row {
-  version: string;
-  deprecatedAt: Date;
-  sunsetAt: Date;
-  successor: string | null;
-  migrationUrl: string | null;
-}
-
-export const apiVersionOf = (row: Row): ApiVersionRow => ({
-  version: row.version,
-  deprecatedAt: row.deprecatedAt,
-  sunsetAt: row.sunsetAt,
-  successor: row.successor,
-  migrationUrl: row.migrationUrl,
-});
+/** Columns of {@link ApiVersionRow}. */
+export const API_VERSION_COLUMNS = raw('version, deprecated_at, sunset_at, successor, migration_url');
 
 /** Values that are absent stay as they were announced before. */
 export type Announcement = { readonly sunsetAt: Date } & Partial<ApiVersionEnd>;
@@ -48,7 +35,7 @@ export type Announcement = { readonly sunsetAt: Date } & Partial<ApiVersionEnd>;
  */
 export async function remindOfSunsets(sql: Sql, now: Date): Promise<number> {
   return sql.begin(async (tx) => {
-    const rows = await tx<Row[]>`
+    const rows = await tx<ApiVersionRow[]>`
       WITH recorded AS (
         INSERT INTO api_version_reminders (version, sunset_at, days, recorded_at)
         SELECT version, sunset_at, due.days, ${now}::timestamptz
@@ -60,8 +47,8 @@ export async function remindOfSunsets(sql: Sql, now: Date): Promise<number> {
         ON CONFLICT DO NOTHING
         RETURNING version
       )
-      SELECT * FROM recorded JOIN api_versions USING (version) ORDER BY version`;
-    return notifyPartners(tx, rows.map(apiVersionOf), now);
+      SELECT ${API_VERSION_COLUMNS} FROM recorded JOIN api_versions USING (version) ORDER BY version`;
+    return notifyPartners(tx, rows, now);
   });
 }
 
@@ -124,8 +111,9 @@ export class ApiVersions {
     { now, noticeDays, reason }: { now: Date; noticeDays: number | undefined; reason?: string | undefined },
   ): Promise<{ row: ApiVersionRow; deliveries: number } | { faults: Fault[] }> {
     return withChange(this.#sql, async (tx, changed) => {
-      const [standingRow] = await tx<Row[]>`SELECT * FROM api_versions WHERE version = ${version} FOR UPDATE`;
-      const standing = standingRow === undefined ? undefined : apiVersionOf(standingRow);
+      const [standing] = await tx<
+        ApiVersionRow[]
+      >`SELECT ${API_VERSION_COLUMNS} FROM api_versions WHERE version = ${version} FOR UPDATE`;
       const nothing = { deprecatedAt: now, successor: null, migrationUrl: null };
       const row: ApiVersionRow = { ...nothing, ...standing, ...announcement, version };
       const faults = announcementFaults(version, row, standing, now, noticeDays);
@@ -150,8 +138,7 @@ export class ApiVersions {
   }
 
   async listEnds(): Promise<ApiVersionRow[]> {
-    const rows = await this.#sql<Row[]>`SELECT * FROM api_versions ORDER BY version`;
-    return rows.map(apiVersionOf);
+    return this.#sql<ApiVersionRow[]>`SELECT ${API_VERSION_COLUMNS} FROM api_versions ORDER BY version`;
   }
 
   /**

@@ -15,7 +15,7 @@ import { arrayOf } from '../../postgres/statements.js';
 import { type TableColumns, termsOf } from '../blackjack/rounds.store.js';
 import { TOKEN } from '../cells/cells.store.js';
 import { RUNS_VERSION } from '../requestIds/requestRuns.store.js';
-import { type ApiVersionRow, apiVersionOf } from './apiVersions.store.js';
+import { API_VERSION_COLUMNS, type ApiVersionRow } from './apiVersions.store.js';
 import { dealingAfter } from './dealingSwitches.store.js';
 import { type ChangedOperator, operatorsAfter } from './operators.store.js';
 import { PARTNER_COLUMNS, type PartnerRow, type PartnerTableRow, partnerFromRow } from './partners.store.js';
@@ -137,8 +137,8 @@ export async function changesAfter(sql: Sql, after: bigint): Promise<DirectoryCh
         wager_micros, rules, round_timeout_s, games.changed
       FROM games JOIN partners USING (partner_id) LEFT JOIN raffles USING (game_id)
         LEFT JOIN blackjack_tables USING (game_id) WHERE games.changed > ${after}`;
-    const versions = await tx<(Parameters<typeof apiVersionOf>[0] & { changed: bigint })[]>`
-      SELECT * FROM api_versions WHERE changed > ${after}`;
+    const versions = await tx<(ApiVersionRow & { changed: bigint })[]>`
+      SELECT ${API_VERSION_COLUMNS}, changed FROM api_versions WHERE changed > ${after}`;
     const operators = await operatorsAfter(tx, after);
     const dealing = await dealingAfter(tx, after);
     let newest = after;
@@ -149,7 +149,7 @@ export async function changesAfter(sql: Sql, after: bigint): Promise<DirectoryCh
       newest,
       isDealing: dealing?.isOn,
       operators,
-      apiVersions: versions.map(apiVersionOf),
+      apiVersions: versions,
       partners: partners.map(partnerFromRow),
       keys: keys.map((row) => ({
         keyId: row.keyId,

@@ -3,7 +3,7 @@ import type { BalanceMode, Environment, FormerCell } from '../../domain/game.js'
 import { because, withChange, writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 import { isUniqueViolation } from '../../postgres/postgresErrors.js';
-import { raw, safe } from '../../postgres/statements.js';
+import { columnOf, raw, rowsOf, safe } from '../../postgres/statements.js';
 import { drainingOf, NEWEST_MOVE_TEXT, TOKEN } from '../cells/cells.store.js';
 import { notePartnerSwitch } from './dealingSwitches.store.js';
 
@@ -39,40 +39,41 @@ export interface PartnerRow extends PartnerSettings {
   createdAt: Date;
 }
 
-export interface PartnerTableRow {
-  partnerId: number;
-  slug: string;
-  name: string;
-  environment: Environment;
-  isActive: boolean;
-  isDealing: boolean;
-  cell: number;
-  spinRateLimit: number;
-  apiRateLimit: number;
+/** SQL types of the settings. */
+const SETTINGS = {
+  spinRateLimit: 'int',
+  apiRateLimit: 'int',
+  openingBalanceMicros: 'bigint',
+  balanceMode: 'text',
+  fundingMicros: 'bigint',
+  largeWinThresholdMicros: 'bigint',
+  minReadyBlocks: 'int',
+  maxGames: 'int',
+  maxParSheets: 'int',
+  maxWebhooks: 'int',
+  contactEmail: 'text',
+} as const satisfies Record<keyof PartnerSettings, string>;
+const SETTING_COLUMNS = Object.keys(SETTINGS).map(columnOf).join(', ');
+
+type Amount = 'openingBalanceMicros' | 'fundingMicros' | 'largeWinThresholdMicros';
+
+export interface PartnerTableRow extends Omit<PartnerRow, Amount | 'formerCells'> {
   openingBalanceMicros: bigint;
-  balanceMode: BalanceMode;
   fundingMicros: bigint | null;
   largeWinThresholdMicros: bigint;
-  minReadyBlocks: number;
-  maxGames: number;
-  maxParSheets: number;
-  maxWebhooks: number;
-  contactEmail: string | null;
-  createdAt: Date;
   /**
    * Former cells of the partner, each as `<cell>:<id>`, where `id` is the partner's newest entry in that
    * cell.
    */
   formerCells: string[] | null;
-  newestMove: number;
 }
 
+/** The audit log has the members of a partner in this order. */
 export const PARTNER_COLUMNS = raw(
-  `partner_id, slug, name, environment, is_active, is_dealing, cell, spin_rate_limit, api_rate_limit, opening_balance_micros,
-   balance_mode, funding_micros, large_win_threshold_micros, min_ready_blocks, max_games, max_par_sheets, max_webhooks,
-   contact_email, created_at, (SELECT array_agg(m.from_cell || ':' || m.until_id) FROM partner_moves m
+  `partner_id, slug, name, environment, is_active, is_dealing, cell, ${SETTING_COLUMNS},
+   (SELECT array_agg(m.from_cell || ':' || m.until_id) FROM partner_moves m
      WHERE m.partner_id = partners.partner_id AND m.switched_at IS NOT NULL) AS former_cells,
-   ${NEWEST_MOVE_TEXT}`,
+   ${NEWEST_MOVE_TEXT}, created_at`,
 );
 
 function formerCellsOf({ cell, formerCells: texts }: PartnerTableRow): FormerCell[] {
@@ -87,27 +88,11 @@ function formerCellsOf({ cell, formerCells: texts }: PartnerTableRow): FormerCel
 }
 
 export const partnerFromRow = (row: PartnerTableRow): PartnerRow => ({
-  partnerId: row.partnerId,
-  slug: row.slug,
-  name: row.name,
-  environment: row.environment,
-  isActive: row.isActive,
-  isDealing: row.isDealing,
-  cell: row.cell,
-  spinRateLimit: row.spinRateLimit,
-  apiRateLimit: row.apiRateLimit,
+  ...row,
   openingBalanceMicros: safe(row.openingBalanceMicros),
-  balanceMode: row.balanceMode,
   fundingMicros: row.fundingMicros === null ? null : safe(row.fundingMicros),
   largeWinThresholdMicros: safe(row.largeWinThresholdMicros),
-  minReadyBlocks: row.minReadyBlocks,
-  maxGames: row.maxGames,
-  maxParSheets: row.maxParSheets,
-  maxWebhooks: row.maxWebhooks,
-  contactEmail: row.contactEmail,
   formerCells: formerCellsOf(row),
-  newestMove: row.newestMove,
-  createdAt: row.createdAt,
 });
 
 export type NotCreated = 'slugTaken' | 'noSuchCell' | 'cellDrains';
@@ -178,13 +163,9 @@ export class Partners {
         const cell = await cellFor(tx, wantedCell);
         if (typeof cell === 'string') return cell;
         const [row] = await tx<PartnerTableRow[]>`
-          INSERT INTO partners (slug, name, environment, cell, spin_rate_limit, api_rate_limit, opening_balance_micros,
-            balance_mode, funding_micros, large_win_threshold_micros, min_ready_blocks, max_games, max_par_sheets, max_webhooks,
-            contact_email, changed)
-          VALUES (${partner.slug}, ${partner.name}, ${partner.environment}, ${cell}, ${partner.spinRateLimit},
-            ${partner.apiRateLimit}, ${partner.openingBalanceMicros}, ${partner.balanceMode}, ${partner.fundingMicros},
-            ${partner.largeWinThresholdMicros}, ${partner.minReadyBlocks}, ${partner.maxGames},
-            ${partner.maxParSheets}, ${partner.maxWebhooks}, ${partner.contactEmail}, ${changed})
+          INSERT INTO partners (cell, changed, slug, name, environment, ${raw(SETTING_COLUMNS)})
+          SELECT ${cell}::int, ${changed}::bigint, given.*
+          FROM ${rowsOf([partner], { slug: 'text', name: 'text', environment: 'text', ...SETTINGS })}
           RETURNING ${PARTNER_COLUMNS}`;
         const made = partnerFromRow(row!);
         await writeAuditEntry(tx, {
@@ -225,12 +206,8 @@ export class Partners {
       const after = { ...before, ...change };
       if (after.isDealing !== before.isDealing) await notePartnerSwitch(tx, partnerId, after.isDealing);
       await tx`
-        UPDATE partners SET name = ${after.name}, is_active = ${after.isActive}, is_dealing = ${after.isDealing}, spin_rate_limit = ${after.spinRateLimit},
-          api_rate_limit = ${after.apiRateLimit}, opening_balance_micros = ${after.openingBalanceMicros},
-          balance_mode = ${after.balanceMode}, funding_micros = ${after.fundingMicros},
-          large_win_threshold_micros = ${after.largeWinThresholdMicros}, min_ready_blocks = ${after.minReadyBlocks},
-          max_games = ${after.maxGames}, max_par_sheets = ${after.maxParSheets}, max_webhooks = ${after.maxWebhooks},
-          contact_email = ${after.contactEmail}, changed = ${changed}
+        UPDATE partners SET (name, is_active, is_dealing, ${raw(SETTING_COLUMNS)}) = (
+          SELECT * FROM ${rowsOf([after], { name: 'text', isActive: 'boolean', isDealing: 'boolean', ...SETTINGS })}), changed = ${changed}
         WHERE partner_id = ${partnerId}`;
       await writeAuditEntry(tx, {
         actor,

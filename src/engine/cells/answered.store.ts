@@ -148,13 +148,8 @@ export async function lostSpins(sql: Sql, limit: number): Promise<LostSpin[]> {
     SELECT entry_id, partner_id, game_id, player_id, request_id, outcome_code, balance_micros, found_at
     FROM lost_spins ORDER BY entry_id DESC LIMIT ${limit}`;
   return rows.map((row) => ({
-    entryId: row.entryId,
-    partnerId: row.partnerId,
-    gameId: row.gameId,
-    playerId: row.playerId,
+    ...row,
     requestId: row.requestId ?? undefined,
-    outcomeCode: row.outcomeCode,
     balanceMicros: safe(row.balanceMicros),
-    foundAt: row.foundAt,
   }));
 }

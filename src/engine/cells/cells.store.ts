@@ -24,24 +24,6 @@ export interface CellLease {
 // have an epoch with the same number.
 export const TOKEN = raw(`(SELECT dataset_id FROM installation) || ':' || epoch`);
 
-interface Row {
-  cell: number;
-  fence: bigint;
-  epoch: bigint;
-  token: string;
-  cursorId: bigint;
-  halted: string | null;
-}
-
-const fromRow = (row: Row): CellLease => ({
-  cell: row.cell,
-  fence: row.fence,
-  epoch: row.epoch,
-  token: row.token,
-  cursorId: row.cursorId,
-  halted: row.halted,
-});
-
 /** Number of cells, and number of live workers among which the cells are divided. */
 export interface Division {
   readonly cells: number;
@@ -122,12 +104,11 @@ export async function acquireCells(
   cellsMax: number | null = null,
   except: readonly number[] = [],
 ): Promise<CellLease[]> {
-  const rows = await sql<Row[]>`
+  return sql<CellLease[]>`
     UPDATE cells SET owner = ${owner}, fence = fence + 1, lease_until = now() + ${leaseMs} * interval '1 millisecond'
     WHERE cell IN (SELECT cell FROM cells WHERE lease_until < now() AND cell <> ALL(${arrayOf(except)}::int[])
                    ORDER BY cell LIMIT ${cellsMax}::bigint FOR NO KEY UPDATE SKIP LOCKED)
     RETURNING cell, fence, epoch, ${TOKEN} AS token, cursor_id, halted`;
-  return rows.map(fromRow);
 }
 
 /** Releases all leases of a worker, so that other workers need not wait for them to lapse. */
@@ -269,9 +250,8 @@ export async function clearHalt(sql: Sql, cell: number): Promise<void> {
 
 /** Reads the lease of every cell, without acquiring any lease. */
 export async function cellLeases(sql: Sql): Promise<CellLease[]> {
-  const rows = await sql<Row[]>`
+  return sql<CellLease[]>`
     SELECT cell, fence, epoch, ${TOKEN} AS token, cursor_id, halted FROM cells ORDER BY cell`;
-  return rows.map(fromRow);
 }
 
 /**

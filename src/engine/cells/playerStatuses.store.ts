@@ -164,15 +164,9 @@ export async function playerStatuses(
   sql: Sql | Transaction,
   scope: PartnerScope,
 ): Promise<Omit<PlayerStatusOnRecord, 'cell' | 'newestMove' | 'epoch'>[]> {
-  const rows = await sql<{ partnerId: number; playerId: string; status: PlayerStatus; change: number }[]>`
+  return sql<Omit<PlayerStatusOnRecord, 'cell' | 'newestMove' | 'epoch'>[]>`
     SELECT partner_id, player_id, status, change
     FROM player_statuses JOIN partners USING (partner_id) WHERE ${inScope(scope)}`;
-  return rows.map((row) => ({
-    partnerId: row.partnerId,
-    playerId: row.playerId,
-    status: row.status,
-    change: row.change,
-  }));
 }
 
 export interface PlayerStatusReads {

@@ -9,7 +9,7 @@ import type { WithDates } from '../../domain/schema.js';
 import { because, nextChange, withChange, writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 import { boundLocks } from '../../postgres/limits.js';
-import { arrayOf } from '../../postgres/statements.js';
+import { arrayOf, raw } from '../../postgres/statements.js';
 import {
   assertOwner,
   type CellLease,
@@ -26,27 +26,9 @@ import type { AwayPartner } from '../redis/cellHead.js';
  */
 export type PartnerMove = WithDates<typeof PartnerMoveSchema, 'requestedAt' | 'switchedAt' | 'finishedAt'>;
 
-interface Row {
-  moveId: number;
-  partnerId: number;
-  fromCell: number;
-  toCell: number;
-  requestedAt: Date;
-  switchedAt: Date | null;
-  finishedAt: Date | null;
-  failure: string | null;
-}
-
-const moveOf = (row: Row): PartnerMove => ({
-  moveId: row.moveId,
-  partnerId: row.partnerId,
-  fromCell: row.fromCell,
-  toCell: row.toCell,
-  requestedAt: row.requestedAt,
-  switchedAt: row.switchedAt,
-  finishedAt: row.finishedAt,
-  failure: row.failure,
-});
+const COLUMNS = raw(
+  'move_id, partner_id, from_cell, to_cell, requested_at, switched_at, finished_at, failure',
+);
 
 /**
  * Reason why a move was not begun. `there`: the partner already belongs to that cell. `moving`: another move
@@ -80,9 +62,9 @@ export class PartnerMoves {
         await tx`SELECT 1 FROM partner_moves WHERE partner_id = ${partnerId} AND finished_at IS NULL`;
       if (open.length > 0) return 'moving';
       if (partner.cell === toCell) return 'there';
-      const [row] = await tx<Row[]>`
+      const [row] = await tx<PartnerMove[]>`
         INSERT INTO partner_moves (partner_id, from_cell, to_cell) VALUES (${partnerId}, ${partner.cell}, ${toCell})
-        RETURNING *`;
+        RETURNING ${COLUMNS}`;
       await writeAuditEntry(tx, {
         actor,
         action: 'partner.move',
@@ -90,14 +72,13 @@ export class PartnerMoves {
         before: { cell: partner.cell },
         after: { cell: toCell, ...because(reason) },
       });
-      return moveOf(row!);
+      return row!;
     });
   }
 
   async ofPartner(partnerId: number): Promise<PartnerMove[]> {
-    const rows = await this.#sql<Row[]>`
-      SELECT * FROM partner_moves WHERE partner_id = ${partnerId} ORDER BY move_id DESC LIMIT 20`;
-    return rows.map(moveOf);
+    return this.#sql<PartnerMove[]>`
+      SELECT ${COLUMNS} FROM partner_moves WHERE partner_id = ${partnerId} ORDER BY move_id DESC LIMIT 20`;
   }
 }
 
@@ -112,9 +93,8 @@ export async function nextSteps(sql: Sql, partnerId: number, count: number): Pro
 }
 
 export async function openMoves(sql: Sql, cells: readonly number[]): Promise<PartnerMove[]> {
-  const rows = await sql<Row[]>`
-    SELECT * FROM partner_moves WHERE finished_at IS NULL AND from_cell = ANY(${arrayOf(cells)}::int[]) ORDER BY move_id`;
-  return rows.map(moveOf);
+  return sql<PartnerMove[]>`
+    SELECT ${COLUMNS} FROM partner_moves WHERE finished_at IS NULL AND from_cell = ANY(${arrayOf(cells)}::int[]) ORDER BY move_id`;
 }
 
 /** Returns the partners that have ever left a cell, including those that have come back. */
@@ -286,12 +266,6 @@ export const openMoveReads = (sql: Sql): MoveReads => ({
         ARRAY(SELECT game_id FROM games g WHERE g.partner_id = m.partner_id) AS game_ids
       FROM partner_moves m JOIN partners USING (partner_id)
       WHERE finished_at IS NULL OR finished_at >= ${at ?? 'infinity'} ORDER BY move_id`;
-    return rows.map((row) => ({
-      partnerId: row.partnerId,
-      slug: row.slug,
-      gameIds: row.gameIds,
-      fromCell: row.fromCell,
-      toCell: row.toCell,
-    }));
+    return rows;
   },
 });

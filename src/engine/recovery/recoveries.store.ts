@@ -26,10 +26,9 @@ export async function committedIndices(
   sql: Sql,
   cell: number,
 ): Promise<{ gameId: number; nextIndex: bigint }[]> {
-  const rows = await sql<{ gameId: number; nextIndex: bigint }[]>`
+  return sql<{ gameId: number; nextIndex: bigint }[]>`
     SELECT game_id, next_index FROM game_progress JOIN games USING (game_id) JOIN partners USING (partner_id)
     WHERE partners.cell = ${cell}`;
-  return rows.map((row) => ({ gameId: row.gameId, nextIndex: row.nextIndex }));
 }
 
 /** True if outcomes of the cell's games have ever been leased, or partners have moved to the cell. */
@@ -143,15 +142,7 @@ export class Recoveries {
       SELECT cell, reason, step, players, requests, started_at, finished_at IS NOT NULL AS is_finished
       FROM recoveries JOIN cells USING (cell, epoch)
       WHERE finished_at IS NULL OR finished_at > now() - interval '1 minute' ORDER BY cell`;
-    return rows.map((row) => ({
-      cell: row.cell,
-      reason: row.reason,
-      step: row.step,
-      players: safe(row.players),
-      requests: safe(row.requests),
-      startedAt: row.startedAt,
-      isFinished: row.isFinished,
-    }));
+    return rows.map((row) => ({ ...row, players: safe(row.players), requests: safe(row.requests) }));
   }
 }
 

@@ -63,13 +63,9 @@ interface RunRow {
 }
 
 const runOfRow = (row: RunRow): RequestRun => ({
-  runId: row.runId,
-  cell: row.cell,
-  fromId: row.fromId,
-  toId: row.toId,
+  ...row,
   ids: safe(row.ids),
   filterBytes: safe(row.filterBytes),
-  filterHash: row.filterHash,
 });
 
 export async function runsWatermarks(sql: Sql | Transaction): Promise<RunsWatermark[]> {

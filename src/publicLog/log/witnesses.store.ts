@@ -139,12 +139,7 @@ export async function beginRound(
     FROM log_witnesses WHERE log_id = ${newest.logId}`;
   return {
     newest: { logId: newest.logId, size, note: newest.note },
-    witnesses: rows.map((row) => ({
-      vkey: row.vkey,
-      size: safe(row.size),
-      hasCosigned: row.hasCosigned,
-      isDue: row.isDue,
-    })),
+    witnesses: rows.map((row) => ({ ...row, size: safe(row.size) })),
   };
 }
 
