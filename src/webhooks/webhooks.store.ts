@@ -113,20 +113,6 @@ export async function failingWebhooks(sql: Sql): Promise<{ count: number; longes
 
 export type DeliveryRow = WithDates<typeof DeliverySchema, 'createdAt' | 'lastAttemptAt' | 'nextAttemptAt'>;
 
-/** Row of `deliveries` with the name of its event. */
-export interface StoredDelivery {
-  deliveryId: string;
-  eventId: string;
-  event: string;
-  status: DeliveryRow['status'];
-  attempts: number;
-  maxAttempts: number;
-  createdAt: Date;
-  lastAttemptAt: Date | null;
-  nextAttemptAt: Date | null;
-  responseStatus: number | null;
-}
-
 export class Webhooks {
   readonly #sql: Sql;
 
@@ -238,8 +224,8 @@ export class Webhooks {
   ): Promise<{ deliveries: DeliveryRow[]; total: number }> {
     const offset = (page - 1) * limit;
     const listed = Math.max(0, Math.min(limit, DELIVERIES_LISTED_MAX - offset));
-    const rows = await this.#sql<StoredDelivery[]>`
-      SELECT delivery_id, event_id, event, status, d.attempts, max_attempts, d.created_at, last_attempt_at, ${NEXT_ATTEMPT},
+    const deliveries = await this.#sql<DeliveryRow[]>`
+      SELECT delivery_id AS id, event_id, event, status, d.attempts, max_attempts, d.created_at, last_attempt_at, ${NEXT_ATTEMPT},
              response_status
       FROM deliveries d JOIN events USING (event_id) JOIN webhooks w USING (webhook_id)
         LEFT JOIN webhook_endpoints USING (webhook_id)
@@ -248,10 +234,7 @@ export class Webhooks {
     const [count] = await this.#sql<{ total: bigint }[]>`
       SELECT count(*) AS total FROM (
         SELECT 1 FROM deliveries WHERE webhook_id = ${webhookId} LIMIT ${DELIVERIES_LISTED_MAX}) AS counted`;
-    return {
-      deliveries: rows.map(deliveryOf),
-      total: safe(count!.total),
-    };
+    return { deliveries, total: safe(count!.total) };
   }
 }
 
@@ -262,19 +245,6 @@ export class Webhooks {
 export const NEXT_ATTEMPT = raw(
   'CASE WHEN w.is_active THEN greatest(next_attempt_at, CASE WHEN next_attempt_at IS NOT NULL THEN not_before END) END AS next_attempt_at',
 );
-
-export const deliveryOf = (row: StoredDelivery): DeliveryRow => ({
-  id: row.deliveryId,
-  eventId: row.eventId,
-  event: row.event,
-  status: row.status,
-  attempts: row.attempts,
-  maxAttempts: row.maxAttempts,
-  createdAt: row.createdAt,
-  lastAttemptAt: row.lastAttemptAt,
-  nextAttemptAt: row.nextAttemptAt,
-  responseStatus: row.responseStatus,
-});
 
 /** Maximum number of rows that one statement removes. */
 const REMOVED_MAX = 1000;

@@ -47,19 +47,8 @@ export class RoundList {
     // A game deals its shoes in order of their index, so the highest index is the newest round. Rounds of one
     // game are stored by that index, so sorting by it is fast.
     const newestFirst = raw(gameId === null ? 'deal_id DESC' : 'shoe_index DESC');
-    const rows = await this.#sql<
-      {
-        dealId: bigint;
-        partnerId: number;
-        gameId: number;
-        displayName: string;
-        playerId: string;
-        status: RoundStatus;
-        wagered: bigint;
-        payoutMicros: bigint | null;
-      }[]
-    >`
-      SELECT deal_id, r.partner_id, game_id, display_name, player_id, r.status, wagered,
+    const rounds = await this.#sql<ListedRound[]>`
+      SELECT deal_id, r.partner_id, game_id, display_name AS game_name, player_id, r.status, wagered AS wagered_micros,
         CASE WHEN r.status = 'VOIDED' THEN wagered ELSE payout_micros END AS payout_micros
       FROM rounds r JOIN games USING (game_id),
         LATERAL (SELECT sum(w) AS wagered FROM unnest(wagers_micros) AS w WHERE w > 0) s
@@ -71,18 +60,6 @@ export class RoundList {
         SELECT 1 FROM rounds WHERE (${partnerId}::int IS NULL OR partner_id = ${partnerId})
           AND (${gameId}::int IS NULL OR game_id = ${gameId}) AND (${status}::text IS NULL OR status = ${status})
         LIMIT ${COUNTED_MAX}) c`;
-    return {
-      rounds: rows.map((row) => ({
-        dealId: row.dealId,
-        partnerId: row.partnerId,
-        gameId: row.gameId,
-        gameName: row.displayName,
-        playerId: row.playerId,
-        status: row.status,
-        wageredMicros: row.wagered,
-        payoutMicros: row.payoutMicros,
-      })),
-      total: safe(count!.total),
-    };
+    return { rounds, total: safe(count!.total) };
   }
 }

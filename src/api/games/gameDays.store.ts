@@ -11,14 +11,8 @@ export class GameDays {
 
   /** Returns the days on which a game was played, newest first. */
   async newest(gameId: number, limit: number): Promise<TrafficDay[]> {
-    const rows = await this.#sql<{ day: string; spins: bigint; wagered: bigint; paid: bigint }[]>`
-      SELECT day::text AS day, spins, wagered_micros AS wagered, paid_micros AS paid FROM game_days
+    return this.#sql<TrafficDay[]>`
+      SELECT day::text AS day, spins, wagered_micros, paid_micros FROM game_days
       WHERE game_id = ${gameId} ORDER BY day DESC LIMIT ${limit}`;
-    return rows.map((row) => ({
-      day: row.day,
-      spins: row.spins,
-      wageredMicros: row.wagered,
-      paidMicros: row.paid,
-    }));
   }
 }

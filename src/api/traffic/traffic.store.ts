@@ -25,18 +25,12 @@ export class TrafficReads {
    */
   async days(days: number, partnerId: number | undefined): Promise<TrafficDay[]> {
     const of = partnerId ?? null;
-    const rows = await this.#sql<{ day: string; spins: bigint; wagered: bigint; paid: bigint }[]>`
+    return this.#sql<TrafficDay[]>`
       SELECT d.day::text AS day, coalesce(sum(spins), 0) AS spins,
-        coalesce(sum(wagered_micros), 0) AS wagered, coalesce(sum(paid_micros), 0) AS paid
+        coalesce(sum(wagered_micros), 0) AS wagered_micros, coalesce(sum(paid_micros), 0) AS paid_micros
       FROM (SELECT (now() AT TIME ZONE 'UTC')::date - i AS day FROM generate_series(0, ${days}::int - 1) AS i) d
         LEFT JOIN game_days g ON g.day = d.day AND (${of}::int IS NULL OR partner_id = ${of})
       GROUP BY d.day ORDER BY d.day`;
-    return rows.map((row) => ({
-      day: row.day,
-      spins: row.spins,
-      wageredMicros: row.wagered,
-      paidMicros: row.paid,
-    }));
   }
 
   hours(hours: number, partnerId: number | undefined): Promise<TrafficHour[]> {
@@ -52,18 +46,12 @@ export class TrafficReads {
  */
 async function trafficHours(sql: Sql, hours: number, partnerId: number | undefined): Promise<TrafficHour[]> {
   const of = partnerId ?? null;
-  const rows = await sql<{ hour: Date; spins: bigint; wagered: bigint; paid: bigint }[]>`
-    SELECT h.hour, coalesce(sum(spins), 0) AS spins, coalesce(sum(wagered_micros), 0) AS wagered,
-      coalesce(sum(paid_micros), 0) AS paid
+  return sql<TrafficHour[]>`
+    SELECT h.hour, coalesce(sum(spins), 0) AS spins, coalesce(sum(wagered_micros), 0) AS wagered_micros,
+      coalesce(sum(paid_micros), 0) AS paid_micros
     FROM (SELECT date_trunc('hour', now(), 'UTC') - i * interval '1 hour' AS hour
           FROM generate_series(0, ${hours}::int - 1) AS i) h
       LEFT JOIN traffic_hours t ON t.hour = h.hour AND is_known AND (${of}::int IS NULL OR partner_id = ${of})
     WHERE h.hour >= (SELECT min(hour) FROM traffic_hours WHERE is_known)
     GROUP BY h.hour ORDER BY h.hour`;
-  return rows.map(({ hour, spins, wagered, paid }) => ({
-    hour,
-    spins,
-    wageredMicros: wagered,
-    paidMicros: paid,
-  }));
 }

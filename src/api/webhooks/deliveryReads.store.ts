@@ -2,13 +2,7 @@
 import type { WithDates } from '../../domain/schema.js';
 import type { Sql } from '../../postgres/connection.js';
 import { safe } from '../../postgres/statements.js';
-import {
-  DELIVERIES_LISTED_MAX,
-  type DeliveryRow,
-  deliveryOf,
-  NEXT_ATTEMPT,
-  type StoredDelivery,
-} from '../../webhooks/webhooks.store.js';
+import { DELIVERIES_LISTED_MAX, type DeliveryRow, NEXT_ATTEMPT } from '../../webhooks/webhooks.store.js';
 import type { OperatorDelivery as OperatorDeliverySchema } from './contract.js';
 
 export type ListedDelivery = WithDates<
@@ -34,18 +28,9 @@ export class DeliveryReads {
   ): Promise<{ deliveries: ListedDelivery[]; total: number }> {
     const offset = (page - 1) * limit;
     const listed = Math.max(0, Math.min(limit, DELIVERIES_LISTED_MAX - offset));
-    const rows = await this.#sql<
-      (StoredDelivery & {
-        partnerId: number;
-        webhookId: number;
-        url: string;
-        body: string;
-        lastError: string | null;
-        attemptLog: ListedDelivery['attemptLog'] | null;
-      })[]
-    >`
-      SELECT delivery_id, event_id, w.partner_id, webhook_id, url, body, event, d.status, d.attempts, max_attempts, d.created_at,
-        last_attempt_at, ${NEXT_ATTEMPT}, response_status, d.last_error, attempt_log
+    const deliveries = await this.#sql<ListedDelivery[]>`
+      SELECT delivery_id AS id, event_id, w.partner_id, webhook_id, url, body, event, d.status, d.attempts, max_attempts, d.created_at,
+        last_attempt_at, ${NEXT_ATTEMPT}, response_status, d.last_error, coalesce(attempt_log, '[]') AS attempt_log
       FROM deliveries d JOIN webhooks w USING (webhook_id) JOIN events USING (event_id)
         LEFT JOIN webhook_endpoints USING (webhook_id)
       WHERE d.status = ${status} AND (${partnerId}::int IS NULL OR w.partner_id = ${partnerId})
@@ -56,17 +41,6 @@ export class DeliveryReads {
         SELECT 1 FROM deliveries d JOIN webhooks w USING (webhook_id)
         WHERE d.status = ${status} AND (${partnerId}::int IS NULL OR w.partner_id = ${partnerId})
         LIMIT ${DELIVERIES_LISTED_MAX}) c`;
-    return {
-      deliveries: rows.map((row) => ({
-        ...deliveryOf(row),
-        partnerId: row.partnerId,
-        webhookId: row.webhookId,
-        url: row.url,
-        body: row.body,
-        lastError: row.lastError,
-        attemptLog: row.attemptLog ?? [],
-      })),
-      total: safe(count!.total),
-    };
+    return { deliveries, total: safe(count!.total) };
   }
 }

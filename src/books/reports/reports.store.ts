@@ -11,7 +11,7 @@ import type { GameStatus, GameType } from '../../domain/games/kindOfGame.js';
 import type { PrizeTableUsd } from '../../domain/games/prizeTable.js';
 import { REFUND_PREFIX } from '../../domain/refund.js';
 import type { Sql } from '../../postgres/connection.js';
-import { raw } from '../../postgres/statements.js';
+import { columnOf, raw } from '../../postgres/statements.js';
 import { FIRST_DAY, unsettledDays } from '../settlement/settledDays.store.js';
 
 const ID_END = 2n ** 63n - 1n;
@@ -68,29 +68,17 @@ export interface LiabilityRow {
   readonly communalBudgetMicros: bigint;
 }
 
-interface SumColumns {
-  spins: bigint;
-  wagered: bigint;
-  paid: bigint;
-  bonus: bigint;
-  voided: bigint;
-  openRounds: bigint;
-  openWagered: bigint;
-  refunded: bigint;
-}
-
-const SUMS = 'spins,wagered,paid,bonus,voided,openRounds,openWagered,refunded'.split(',');
-
-const sumsOf = (row: SumColumns): Sums => ({
-  spins: row.spins,
-  wageredMicros: row.wagered,
-  paidMicros: row.paid,
-  communityBonusMicros: row.bonus,
-  voidedOutcomes: row.voided,
-  openRounds: row.openRounds,
-  openWageredMicros: row.openWagered,
-  refundedMicros: row.refunded,
-});
+const SUMS = [
+  'spins',
+  'wageredMicros',
+  'paidMicros',
+  'communityBonusMicros',
+  'voidedOutcomes',
+  'openRounds',
+  'openWageredMicros',
+  'refundedMicros',
+] as const satisfies (keyof Sums)[];
+const ALL_SUMS = SUMS.map((name) => `'${name}', coalesce(sum(${columnOf(name)}), 0)::text`).join(', ');
 
 /** Returns the first entry id at a time: 0 before the epoch, and the largest id after the last one. */
 function idAt(ms: number): bigint {
@@ -161,8 +149,8 @@ export class Reports {
         game === null ? '' : `AND game_id = ${game}`,
       ].join(' '),
     );
-    type Columns = SumColumns & {
-      all: Record<string, string>;
+    type Columns = Sums & {
+      all: Record<keyof Sums, string>;
       gameId: number | null;
       partnerId: number;
       configName: string;
@@ -187,40 +175,30 @@ export class Reports {
                 WHERE a.partner_id = g.partner_id AND request_id >= ${REFUND_PREFIX} || game_id || ':'
                   AND request_id < ${REFUND_PREFIX} || game_id || ';' AND entry_id >= ${since} AND entry_id < ${before}) a
               WHERE voided_at IS NOT NULL ${own}),
-        f AS (SELECT g.game_id, coalesce(spins, 0) AS spins, coalesce(wagered, 0) AS wagered, coalesce(paid, 0) AS paid,
-                coalesce(bonus, 0) AS bonus, coalesce(voided, 0) AS voided, coalesce(open_rounds, 0) AS "openRounds",
-                coalesce(open_wagered, 0) AS "openWagered", coalesce(refunded, 0) AS refunded
+        f AS (SELECT g.game_id, coalesce(spins, 0) AS spins, coalesce(wagered, 0) AS wagered_micros, coalesce(paid, 0) AS paid_micros,
+                coalesce(bonus, 0) AS community_bonus_micros, coalesce(voided, 0) AS voided_outcomes, coalesce(open_rounds, 0) AS open_rounds,
+                coalesce(open_wagered, 0) AS open_wagered_micros, coalesce(refunded, 0) AS refunded_micros
               FROM (SELECT game_id FROM games WHERE true ${own}) g LEFT JOIN d USING (game_id) LEFT JOIN b USING (game_id)
                 LEFT JOIN v USING (game_id) LEFT JOIN o USING (game_id) LEFT JOIN r USING (game_id)),
-        t AS (SELECT json_build_object(${raw(SUMS.map((name) => `'${name}', coalesce(sum("${name}"), 0)::text`).join(', '))}) AS all FROM f)
+        t AS (SELECT json_build_object(${raw(ALL_SUMS)}) AS all FROM f)
       SELECT t.all, p.* FROM t LEFT JOIN LATERAL (
         SELECT f.*, g.partner_id, g.config_name, g.display_name, g.game_type, g.status AS game_status, r.sealed_at,
           coalesce(r.closed_at, r.voided_at) AS closed_at, s.certified_rtp AS sheet_rtp, r.prize_table
         FROM f JOIN games g USING (game_id) LEFT JOIN raffles r USING (game_id) LEFT JOIN par_sheets s USING (par_sheet_id)
         WHERE game_id > ${after} ORDER BY game_id LIMIT ${limit}) p ON true
       ORDER BY p.game_id`;
-    const all = Object.fromEntries(Object.entries(rows[0]!.all).map(([name, text]) => [name, BigInt(text)]));
-    const listed = rows.filter((row) => row.gameId !== null);
+    const totals = Object.fromEntries(SUMS.map((name) => [name, BigInt(rows[0]!.all[name])]));
+    const listed = rows.filter(({ gameId }) => gameId !== null);
     return {
-      totals: sumsOf(all as unknown as SumColumns),
-      rows: listed.map((row) => {
-        const kind = kindOfGame(row.gameType);
+      totals: totals as unknown as Sums,
+      rows: listed.map(({ all: _, gameStatus, sealedAt, closedAt, sheetRtp, prizeTable, ...row }) => {
+        const { lifeCycle, mathematics } = kindOfGame(row.gameType);
+        const isSuspended = gameStatus === 'SUSPENDED';
         return {
-          ...sumsOf(row),
-          partnerId: row.partnerId,
+          ...row,
           gameId: row.gameId!,
-          gameType: row.gameType,
-          configName: row.configName,
-          displayName: row.displayName,
-          status: kind.lifeCycle.statusOf({
-            isSuspended: row.gameStatus === 'SUSPENDED',
-            sealedAt: row.sealedAt,
-            closedAt: row.closedAt,
-          }),
-          certifiedRtp: kind.mathematics.certifiedRtp({
-            sheetRtp: row.sheetRtp,
-            prizeTable: row.prizeTable,
-          }),
+          status: lifeCycle.statusOf({ isSuspended, sealedAt, closedAt }),
+          certifiedRtp: mathematics.certifiedRtp({ sheetRtp, prizeTable }),
         };
       }),
     };
@@ -234,19 +212,7 @@ export class Reports {
   async liability(day: string | undefined): Promise<LiabilityRow[]> {
     const [last, before] = day === undefined ? ['infinity', ID_END] : [day, idAfter(day)];
     const isNow = day === undefined;
-    const rows = await this.#sql<
-      {
-        partnerId: number;
-        slug: string;
-        players: bigint;
-        balances: bigint;
-        positive: bigint | null;
-        negative: bigint | null;
-        openRounds: bigint;
-        openWagered: bigint;
-        budget: bigint;
-      }[]
-    >`
+    return this.#sql<LiabilityRow[]>`
       WITH moved AS (
         SELECT partner_id, players, opened_micros AS micros FROM opening_days WHERE day <= ${last}::date
         UNION ALL SELECT partner_id, 0, amount_micros FROM adjustment_days WHERE day <= ${last}::date
@@ -260,24 +226,14 @@ export class Reports {
                 SELECT partner_id, amount_micros AS micros FROM communal_fundings JOIN games USING (game_id) WHERE note_id < ${before}
                 UNION ALL SELECT partner_id, -paid_micros FROM communal_days WHERE day <= ${last}::date) x GROUP BY partner_id),
         n AS (${raw(isNow ? NEWEST_BALANCES : 'SELECT NULL::int AS partner_id, NULL::bigint AS positive, NULL::bigint AS negative WHERE false')})
-      SELECT p.partner_id, p.slug, coalesce(players, 0) AS players, coalesce(balances, 0) AS balances,
-        ${raw(isNow ? 'coalesce(positive, 0)' : 'positive')} AS positive, ${raw(isNow ? 'coalesce(negative, 0)' : 'negative')} AS negative,
-        coalesce(open_rounds, 0) AS "openRounds", coalesce(open_wagered, 0) AS "openWagered", coalesce(budget, 0) AS budget
+      SELECT p.partner_id, p.slug, coalesce(players, 0) AS players, coalesce(balances, 0) AS balances_micros,
+        ${raw(isNow ? 'coalesce(positive, 0)' : 'positive')} AS positive_micros, ${raw(isNow ? 'coalesce(negative, 0)' : 'negative')} AS negative_micros,
+        coalesce(open_rounds, 0) AS open_rounds, coalesce(open_wagered, 0) AS open_wagered_micros,
+        coalesce(budget, 0) AS communal_budget_micros
       FROM partners p LEFT JOIN m USING (partner_id) LEFT JOIN o USING (partner_id) LEFT JOIN c USING (partner_id)
         LEFT JOIN n USING (partner_id)
       WHERE ${isNow} OR p.created_at < ${new Date(isNow ? 0 : startOf(day) + DAY_MS)} OR players > 0
       ORDER BY p.partner_id`;
-    return rows.map((row) => ({
-      partnerId: row.partnerId,
-      slug: row.slug,
-      players: row.players,
-      balancesMicros: row.balances,
-      positiveMicros: row.positive,
-      negativeMicros: row.negative,
-      openRounds: row.openRounds,
-      openWageredMicros: row.openWagered,
-      communalBudgetMicros: row.budget,
-    }));
   }
 }
 

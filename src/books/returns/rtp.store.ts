@@ -57,39 +57,9 @@ interface DueWindow extends Judged {
   readonly sheetId: number | null;
 }
 
-interface RecordRow {
-  day: string;
-  fromDay: string;
-  span: RtpWindow;
-  spins: bigint;
-  wageredMicros: bigint;
-  paidMicros: bigint;
-  mean: number | null;
-  sigma: number | null;
-  z: number | null;
-  nats: number | null;
-  state: RtpState;
-  judgedAt: Date;
-}
-
 const RECORD_COLUMNS = raw(
-  'day::text AS day, from_day::text AS from_day, span, spins, wagered_micros, paid_micros, mean, sigma, z, nats, state, judged_at',
+  'day::text AS day, from_day::text AS from_day, span AS "window", spins, wagered_micros, paid_micros, mean, sigma, z, nats, state, judged_at',
 );
-
-const recordOf = (row: RecordRow): RtpRecord => ({
-  day: row.day,
-  fromDay: row.fromDay,
-  window: row.span,
-  spins: row.spins,
-  wageredMicros: row.wageredMicros,
-  paidMicros: row.paidMicros,
-  mean: row.mean,
-  sigma: row.sigma,
-  z: row.z,
-  nats: row.nats,
-  state: row.state,
-  judgedAt: row.judgedAt,
-});
 
 interface ReviewRow {
   reviewId: number;
@@ -123,35 +93,14 @@ const DUE = raw(`
 
 /** Returns both windows (30 days and lifetime) of all due games, summed from daily totals. */
 async function dueWindows(tx: Transaction): Promise<DueWindow[]> {
-  const rows = await tx<
-    {
-      gameId: number;
-      parSheetId: number | null;
-      day: string;
-      fromDay: string;
-      span: RtpWindow;
-      spins: bigint;
-      wagered: bigint;
-      paid: bigint;
-    }[]
-  >`
+  return tx<DueWindow[]>`
     WITH due AS MATERIALIZED (${DUE})
-    SELECT due.game_id, due.par_sheet_id, due.day::text AS day, w.from_day::text AS from_day, w.span, t.*
+    SELECT due.game_id, due.par_sheet_id AS sheet_id, due.day::text AS day, w.from_day::text AS from_day, w.span AS "window", t.*
     FROM due CROSS JOIN LATERAL (VALUES ('ROLLING_30', due.day - 29), ('LIFE', due.first_day)) AS w(span, from_day)
       CROSS JOIN LATERAL (
-        SELECT coalesce(sum(spins), 0) AS spins, coalesce(sum(wagered_micros), 0) AS wagered,
-               coalesce(sum(paid_micros), 0) AS paid
+        SELECT coalesce(sum(spins), 0) AS spins, coalesce(sum(wagered_micros), 0) AS wagered_micros,
+               coalesce(sum(paid_micros), 0) AS paid_micros
         FROM game_days d WHERE d.game_id = due.game_id AND d.day BETWEEN w.from_day AND due.day) t`;
-  return rows.map((row) => ({
-    gameId: row.gameId,
-    sheetId: row.parSheetId,
-    day: row.day,
-    fromDay: row.fromDay,
-    window: row.span,
-    spins: row.spins,
-    wageredMicros: row.wagered,
-    paidMicros: row.paid,
-  }));
 }
 
 export interface OpenReviews {
@@ -216,23 +165,21 @@ export class Rtp {
 
   /** Returns the newest judgement of each window; empty if the game has not been judged yet. */
   async newest(gameId: number): Promise<RtpRecord[]> {
-    const rows = await this.#sql<RecordRow[]>`
+    return this.#sql<RtpRecord[]>`
       SELECT ${RECORD_COLUMNS} FROM rtp_records
       WHERE game_id = ${gameId} AND day = (SELECT max(day) FROM rtp_records WHERE game_id = ${gameId})
       ORDER BY span DESC`;
-    return rows.map(recordOf);
   }
 
   /**
    * Returns the judgements of a game for its newest days, oldest first. The caller gives the number of days.
    */
   async history(gameId: number, days: number): Promise<RtpRecord[]> {
-    const rows = await this.#sql<RecordRow[]>`
+    return this.#sql<RtpRecord[]>`
       SELECT ${RECORD_COLUMNS} FROM rtp_records
       WHERE game_id = ${gameId}
         AND day > (SELECT max(day) FROM rtp_records WHERE game_id = ${gameId}) - ${days}::int
       ORDER BY rtp_records.day, span DESC`;
-    return rows.map(recordOf);
   }
 
   /** Returns a page of reviews, newest first, and the total number of reviews, counted up to 10,000. */
@@ -342,13 +289,13 @@ async function reviewOf(sql: Sql | Transaction, row: ReviewRow): Promise<RtpRevi
   const notes = await sql<{ at: Date; by: string; text: string }[]>`
     SELECT at, by, text FROM rtp_review_notes WHERE review_id = ${row.reviewId}
     ORDER BY note_id LIMIT ${REVIEW_NOTES_MAX}`;
-  const records = await sql<RecordRow[]>`
+  const records = await sql<RtpRecord[]>`
     SELECT * FROM (
       SELECT ${RECORD_COLUMNS} FROM rtp_records
       WHERE game_id = ${row.gameId} AND rtp_records.day >= ${row.openedDay}::date AND state IN ('REVIEW', 'ALERT')
         AND judged_at <= coalesce(${row.closedAt}::timestamptz, 'infinity')
       ORDER BY rtp_records.day DESC, span LIMIT ${REVIEW_RECORDS_MAX}) newest
-    ORDER BY newest.day, span DESC`;
+    ORDER BY newest.day, newest."window" DESC`;
   return {
     reviewId: row.reviewId,
     gameId: row.gameId,
@@ -358,6 +305,6 @@ async function reviewOf(sql: Sql | Transaction, row: ReviewRow): Promise<RtpRevi
     closedAt: row.closedAt,
     closedBy: row.closedBy,
     notes,
-    records: records.map(recordOf),
+    records: records,
   };
 }

@@ -371,37 +371,15 @@ export class Communal {
     page: number,
     limit: number,
   ): Promise<{ shares: PlayerShare[]; total: number }> {
-    const rows = await this.#sql<
-      {
-        entryId: bigint;
-        eventId: bigint;
-        gameId: number;
-        tierLevel: number;
-        tierName: string;
-        amountMicros: bigint;
-        isTrigger: boolean;
-        toldBy: bigint | null;
-      }[]
-    >`
-      SELECT entry_id, event_id, s.game_id, tier_level, tier_name, s.amount_micros, is_trigger, told_by
+    const shares = await this.#sql<PlayerShare[]>`
+      SELECT entry_id, event_id, s.game_id, tier_level, tier_name, s.amount_micros, is_trigger,
+        told_by AS notified_by
       FROM communal_shares s JOIN communal_events USING (event_id)
       WHERE s.partner_id = ${partnerId} AND s.player_id = ${playerId}
       ORDER BY entry_id DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
     const [count] = await this.#sql<{ total: bigint }[]>`
       SELECT count(*) AS total FROM communal_shares WHERE partner_id = ${partnerId} AND player_id = ${playerId}`;
-    return {
-      shares: rows.map((row) => ({
-        entryId: row.entryId,
-        eventId: row.eventId,
-        gameId: row.gameId,
-        tierLevel: row.tierLevel,
-        tierName: row.tierName,
-        amountMicros: row.amountMicros,
-        isTrigger: row.isTrigger,
-        notifiedBy: row.toldBy,
-      })),
-      total: safe(count!.total),
-    };
+    return { shares, total: safe(count!.total) };
   }
 
   /**
