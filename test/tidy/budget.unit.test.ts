@@ -1,0 +1,30 @@
+/**
+ * Limits the lines of each room, so that the project grows only on purpose. A commit that raises a limit does
+ * nothing else and says why.
+ */
+import { expect, test } from 'vitest';
+import { ROOT } from '../support/root.js';
+import { sources } from './sources.js';
+
+const BUDGETS = {
+  'src/api': 18_400,
+  'src/app': 7950,
+  'src/books': 10_050,
+  'src/cli': 8450,
+  'src/domain': 10_450,
+  'src/engine': 26_350,
+  'src/platform': 1400,
+  'src/postgres': 1900,
+  'src/publicLog': 3400,
+  'src/webhooks': 1820,
+  console: 7700,
+  test: 81_100,
+};
+
+const linesOf = (room: string): number =>
+  sources(ROOT, [room], /(?<!\.v1\.d)\.tsx?$/).reduce((sum, { text }) => sum + text.split('\n').length - 1, 0);
+
+test.each(Object.entries(BUDGETS))('%s has at most %i lines', (room, most) => {
+  expect(linesOf(room)).toBeGreaterThan(most / 2);
+  expect(linesOf(room)).toBeLessThanOrEqual(most);
+});
