@@ -14,7 +14,7 @@ const BUDGETS = {
   'src/domain': 10_450,
   'src/engine': 26_350,
   'src/platform': 1400,
-  'src/postgres': 1900,
+  'src/postgres': 1950,
   'src/publicLog': 3400,
   'src/webhooks': 1820,
   console: 7700,
