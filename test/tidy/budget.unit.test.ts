@@ -22,7 +22,10 @@ const BUDGETS = {
 };
 
 const linesOf = (room: string): number =>
-  sources(ROOT, [room], /(?<!\.v1\.d)\.tsx?$/).reduce((sum, { text }) => sum + text.split('\n').length - 1, 0);
+  sources(ROOT, [room], /(?<!\.v1\.d)\.tsx?$/).reduce(
+    (sum, { text }) => sum + text.split('\n').length - 1,
+    0,
+  );
 
 test.each(Object.entries(BUDGETS))('%s has at most %i lines', (room, most) => {
   expect(linesOf(room)).toBeGreaterThan(most / 2);
