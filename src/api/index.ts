@@ -54,7 +54,8 @@
  *   /audit-log                      get listAuditLog (auditLog)
  *   /cells                          get listCells (cells),
  *                                   post addCells (cells)
- *     /{cell}                       patch setDraining (cells)
+ *     /{cell}                       get getCell (cells),
+ *                                   patch setDraining (cells)
  *   /dealing                        get getDealing (dealing),
  *                                   put setDealing (dealing)
  *   /deliveries                     get listAllDeliveries (webhooks)
