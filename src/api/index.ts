@@ -54,8 +54,7 @@
  *   /audit-log                      get listAuditLog (auditLog)
  *   /cells                          get listCells (cells),
  *                                   post addCells (cells)
- *     /{cell}                       get getCell (cells),
- *                                   patch setDraining (cells)
+ *     /{cell}                       patch setDraining (cells)
  *   /dealing                        get getDealing (dealing),
  *                                   put setDealing (dealing)
  *   /deliveries                     get listAllDeliveries (webhooks)

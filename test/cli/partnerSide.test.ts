@@ -147,14 +147,13 @@ test('the commands of spindle accept partner slugs, and show games, spins, state
   expect(none).toEqual({ status: 1, out: '', error: 'spindle: No partner has the slug «nobody»\n' });
   expect(absent).toEqual({ status: 1, out: '', error: 'spindle: Partner acme has no game «NONE»\n' });
 
-  const [reports, report, missing, log, overview, cells, cell] = await Promise.all([
+  const [reports, report, missing, log, overview, cells] = await Promise.all([
     cli('settlement', 'list', '--status', 'pending'),
     cli('settlement', 'show', String(partnerId), today, '--revision', '1'),
     cli('settlement', 'show', 'acme', today, '--revision', '9'),
     cli('audit-log', '--action', 'partner.', '--subject', `partner:${partnerId}`, '--actor', 'operator'),
     cli('overview'),
     cli('cells'),
-    cli('cells', 'show', '0'),
   ]);
   expect(reports.out).toMatch(new RegExp(`^${today} +${partnerId} +acme +1 +PENDING `, 'm'));
   expect(report.out).toMatch(/^reportStatus +PENDING$/m);
@@ -165,7 +164,6 @@ test('the commands of spindle accept partner slugs, and show games, spins, state
   ]);
   expect(overview.out).toMatch(/^attention\.failedDeliveries +\d+$/m);
   expect(cells.out).toMatch(/^isReady +true$/m);
-  expect(cell.out).toMatch(/^isDraining +false$/m);
 });
 
 test('spindle requires --yes for an irreversible action without a terminal, and changes nothing without it', async () => {

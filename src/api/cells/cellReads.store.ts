@@ -27,17 +27,7 @@ export class CellReads {
     this.#sql = sql;
   }
 
-  cells(): Promise<CellRow[]> {
-    return this.#cells(null);
-  }
-
-  async cell(cell: number): Promise<CellRow | undefined> {
-    const [row] = await this.#cells(cell);
-    return row;
-  }
-
-  /** @param cell the only cell to read; null for all */
-  async #cells(cell: number | null): Promise<CellRow[]> {
+  async cells(): Promise<CellRow[]> {
     const rows = await this.#sql<
       {
         cell: number;
@@ -56,7 +46,7 @@ export class CellReads {
         SELECT cell, count(*) AS partners, sum(games)::bigint AS games
         FROM partners LEFT JOIN (SELECT partner_id, count(*) AS games FROM games GROUP BY partner_id) g USING (partner_id)
         GROUP BY cell
-      ) p USING (cell) WHERE ${cell}::int IS NULL OR cell = ${cell} ORDER BY cell`;
+      ) p USING (cell) ORDER BY cell`;
     return rows.map(({ cursorId, isDraining, partners, games, ...row }) => ({
       ...row,
       cursorId,

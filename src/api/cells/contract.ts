@@ -78,28 +78,28 @@ export const Cells = Type.Object({
   recoveries: Type.Array(Recovery, { description: 'The newest 50 recoveries, newest first' }),
 });
 
-const CELL_EXAMPLE = {
-  cell: 0,
-  node: '10.0.0.7:6379',
-  slot: 32,
-  epoch: 1,
-  owner: 'worker-1',
-  bookedTo: '2026-11-22T07:44:59.912Z',
-  outboxAgeSeconds: 0.08,
-  outboxEntries: 214,
-  halted: null,
-  isDraining: false,
-  partners: 1,
-  games: 3,
-};
-
 export const listCells = operator.get('listCells', '/cells', {
   summary: 'List the cells, the Redis servers and the newest recoveries',
   description: 'Each partner is in one cell. The response has the newest 50 recoveries.',
   response: Cells,
   hasSums: true,
   example: {
-    cells: [CELL_EXAMPLE],
+    cells: [
+      {
+        cell: 0,
+        node: '10.0.0.7:6379',
+        slot: 32,
+        epoch: 1,
+        owner: 'worker-1',
+        bookedTo: '2026-11-22T07:44:59.912Z',
+        outboxAgeSeconds: 0.08,
+        outboxEntries: 214,
+        halted: null,
+        isDraining: false,
+        partners: 1,
+        games: 3,
+      },
+    ],
     redis: [{ isReady: true, volatile: [], memoryBytes: 31457280, maxMemoryBytes: 0 }],
     recoveries: [
       {
@@ -113,14 +113,6 @@ export const listCells = operator.get('listCells', '/cells', {
       },
     ],
   },
-});
-
-export const getCell = operator.get('getCell', '/cells/{cell}', {
-  summary: 'Get a cell',
-  description: 'The cell as `GET /cells` lists it.',
-  response: OperatorCell,
-  hasSums: true,
-  example: CELL_EXAMPLE,
 });
 
 export const addCells = operator.post('addCells', '/cells', {

@@ -8,7 +8,6 @@ import { ApiError, ERRORS, invalid } from '../../domain/errors.js';
 import { jsonInteger } from '../../domain/exactJson.js';
 import { learn, type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
-import type { CellRow } from './cellReads.store.js';
 import * as contract from './contract.js';
 
 const listCells = (services: Services): Route =>
@@ -24,26 +23,16 @@ const listCells = (services: Services): Route =>
       views.servers(),
     ]);
     return {
-      cells: cells.map((cell, i) => shownCell(cell, places[i]!)),
+      cells: cells.map(({ cursorId, epoch, ...cell }, i) => ({
+        ...cell,
+        ...places[i]!,
+        epoch: jsonInteger(epoch),
+        bookedTo: cursorId === 0n ? null : new Date(entryTimeMs(cursorId)),
+      })),
       redis,
       recoveries,
     };
   });
-
-const getCell = ({ store, cells }: Services): Route =>
-  route(contract.getCell, async ({ params }) => {
-    const cell = await store.cellReads.cell(cellOf(params.cell));
-    if (cell === undefined) throw new ApiError(ERRORS.notFound);
-    return shownCell(cell, await cells.views.of(cell.cell));
-  });
-
-/** @param place where the cell is in Redis, and what Redis holds of it */
-const shownCell = <Place>({ cursorId, epoch, ...cell }: CellRow, place: Place) => ({
-  ...cell,
-  ...place,
-  epoch: jsonInteger(epoch),
-  bookedTo: cursorId === 0n ? null : new Date(entryTimeMs(cursorId)),
-});
 
 const addCells = (services: Services): Route =>
   route(contract.addCells, async ({ actor, body }) => {
@@ -77,7 +66,6 @@ function cellOf(text: string): number {
 
 export const cellRoutes = (services: Services): Route[] => [
   listCells(services),
-  getCell(services),
   addCells(services),
   setDraining(services),
 ];

@@ -42,7 +42,6 @@ export function addCellCommands(commands: OperatorCommands): void {
   withWatch(
     commands.add('list', 'list the cells, Redis servers and recoveries', listCells, group, { isDefault }),
   );
-  commands.add('show <CELL>', 'show a cell', showCell, group);
   commands
     .add('add <COUNT>', 'add cells; running processes use them without a restart', addCells, group)
     .addHelpText('after', "\nNew partners are placed on the new cells. Cells can't be removed.");
@@ -59,11 +58,6 @@ async function listCells({ client, print }: Call): Promise<void> {
       table(RECOVERIES, body.recoveries),
     ].join('\n'),
   );
-}
-
-async function showCell({ client, words, print }: Call): Promise<void> {
-  const params = { path: { cell: numberOf(words[0]!) } };
-  print(await bodyOf(client.GET('/cells/{cell}', { params })), keyValues);
 }
 
 function numberOf(word: string): number {

@@ -26,13 +26,3 @@ test('shows operators each cell with the worker that owns it, and each Redis nod
   expect(body.redis).toMatchObject([{ isReady: true, memoryBytes: expect.any(Number) }]);
   expect(body.recoveries).toBeInstanceOf(Array);
 });
-
-test('shows a cell as the list of cells shows it, and finds no unknown cell', async () => {
-  const { body } = await service.operator<{ cells: Body[] }>('GET', '/cells');
-  const { outboxAgeSeconds: _, ...listed } = body.cells[3]!;
-  expect((await service.operator('GET', '/cells/3')).body).toMatchObject(listed);
-  for (const cell of ['4', '256', '03', 'x']) {
-    const { status, body: error } = await service.operator<{ errorCode: string }>('GET', `/cells/${cell}`);
-    expect([status, error.errorCode]).toEqual([404, 'KS-4215']);
-  }
-});
