@@ -334,9 +334,12 @@ describe('the event player.adjusted', () => {
 });
 
 describe('the event block.low_reserve', () => {
+  /** More outcomes than two blocks have, and fewer than three. */
+  const BURST = 4200;
+
   test('sends block.low_reserve when a game has fewer blocks than its reserve', async () => {
     const partner = await listener();
-    const gameId = await client.newGame(partner.key, parSheet('classic-3-reel'));
+    const gameId = await client.newGame(partner.key, parSheet('classic-3-reel'), BURST);
     await until(async () => {
       const [row] = await books<{ is_low: boolean }[]>`
         SELECT is_low FROM block_reserves WHERE game_id = ${gameId}`;
@@ -351,12 +354,12 @@ describe('the event block.low_reserve', () => {
       method: 'POST',
       headers: { 'X-API-Key': partner.key },
       body: JSON.stringify({ gameId, playerId: 'p', wagerUsd: WAGER }),
-      amount: 4200,
+      amount: BURST,
       connections: 32,
     });
     await lock`COMMIT`;
     lock.release();
-    expect(run['2xx']).toBe(4200);
+    expect(run['2xx']).toBe(BURST);
     await until(() => partner.data('block.low_reserve').length > 0, 'the partner is told');
     expect(partner.data('block.low_reserve')).toEqual([{ gameId, readyBlocks: 1, minReadyBlocks: 2 }]);
     await until(async () => {
