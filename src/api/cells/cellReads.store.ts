@@ -20,6 +20,8 @@ export interface CellRow {
 
 export type RecoveryRow = WithDates<typeof RecoverySchema, 'startedAt' | 'finishedAt'>;
 
+type Counted = 'epoch' | 'voidedOutcomes';
+
 export class CellReads {
   readonly #sql: Sql;
 
@@ -28,56 +30,24 @@ export class CellReads {
   }
 
   async cells(): Promise<CellRow[]> {
-    const rows = await this.#sql<
-      {
-        cell: number;
-        epoch: bigint;
-        owner: string | null;
-        cursorId: bigint;
-        halted: string | null;
-        isDraining: boolean;
-        partners: bigint;
-        games: bigint;
-      }[]
-    >`
+    return this.#sql<CellRow[]>`
       SELECT cell, epoch, CASE WHEN lease_until > now() THEN owner END AS owner, cursor_id, halted, is_draining,
-        coalesce(partners, 0) AS partners, coalesce(games, 0) AS games
+        coalesce(partners, 0)::int AS partners, coalesce(games, 0)::int AS games
       FROM cells LEFT JOIN (
         SELECT cell, count(*) AS partners, sum(games)::bigint AS games
         FROM partners LEFT JOIN (SELECT partner_id, count(*) AS games FROM games GROUP BY partner_id) g USING (partner_id)
         GROUP BY cell
       ) p USING (cell) ORDER BY cell`;
-    return rows.map(({ cursorId, isDraining, partners, games, ...row }) => ({
-      ...row,
-      cursorId,
-      isDraining,
-      partners: safe(partners),
-      games: safe(games),
-    }));
   }
 
   async newestRecoveries(): Promise<RecoveryRow[]> {
-    const rows = await this.#sql<
-      {
-        cell: number;
-        epoch: bigint;
-        reason: string;
-        step: string;
-        voided: bigint;
-        startedAt: Date;
-        finishedAt: Date | null;
-      }[]
-    >`
-      SELECT cell, epoch, reason, step, voided, started_at, finished_at FROM recoveries
+    const rows = await this.#sql<(Omit<RecoveryRow, Counted> & Record<Counted, bigint>)[]>`
+      SELECT cell, epoch, reason, step, voided AS voided_outcomes, started_at, finished_at FROM recoveries
       ORDER BY started_at DESC, cell LIMIT ${RECOVERIES_LISTED}`;
     return rows.map((row) => ({
-      cell: row.cell,
+      ...row,
       epoch: safe(row.epoch),
-      reason: row.reason,
-      step: row.step,
-      voidedOutcomes: safe(row.voided),
-      startedAt: row.startedAt,
-      finishedAt: row.finishedAt,
+      voidedOutcomes: safe(row.voidedOutcomes),
     }));
   }
 }

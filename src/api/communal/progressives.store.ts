@@ -23,31 +23,17 @@ export class Progressives {
 
   /** Returns the games that have a communal progressive, with its newest rules, newest games first. */
   async list(): Promise<Progressive[]> {
-    const rows = await this.#sql<
-      {
-        gameId: number;
-        partnerId: number;
-        displayName: string;
-        rules: CommunalRules;
-        budget: bigint | null;
-        paid: bigint | null;
-      }[]
-    >`
-      SELECT game_id, partner_id, display_name, rules,
-        budget_micros AS budget,
-        (SELECT sum(paid_micros) FROM communal_days d WHERE d.game_id = r.game_id) AS paid
+    const rows = await this.#sql<(Omit<Progressive, 'isEnabled' | 'status'> & { rules: CommunalRules })[]>`
+      SELECT game_id AS game_config_id, partner_id, display_name, rules, coalesce(budget_micros, 0) AS budget_micros,
+        coalesce((SELECT sum(paid_micros) FROM communal_days d WHERE d.game_id = r.game_id), 0) AS paid_micros
       FROM (SELECT DISTINCT ON (game_id) game_id, rules FROM communal_rules ORDER BY game_id DESC, version DESC
             LIMIT ${PROGRESSIVES_MAX}) r
         JOIN games USING (game_id) LEFT JOIN communal_pots USING (game_id)
       ORDER BY game_id DESC`;
-    return rows.map((row) => ({
-      gameConfigId: row.gameId,
-      partnerId: row.partnerId,
-      displayName: row.displayName,
-      isEnabled: row.rules.enabled,
-      status: communalStatus(row.rules, Number(row.budget ?? 0n)),
-      budgetMicros: row.budget ?? 0n,
-      paidMicros: row.paid ?? 0n,
+    return rows.map(({ rules, ...row }) => ({
+      ...row,
+      isEnabled: rules.enabled,
+      status: communalStatus(rules, Number(row.budgetMicros)),
     }));
   }
 }

@@ -3,7 +3,6 @@
 import type { Static } from '#typebox';
 import { IS_ANSWERED } from '../../books/settlement/settlements.store.js';
 import type { Sql } from '../../postgres/connection.js';
-import { safe } from '../../postgres/statements.js';
 import { missingWitnesses } from '../../publicLog/log/witnesses.store.js';
 import { type FailingWebhook, failingWebhooks } from '../../webhooks/webhooks.store.js';
 import type { Traffic } from '../traffic/traffic.store.js';
@@ -15,6 +14,13 @@ const BUSIEST = 10;
 const COUNTED_MAX = 10_000;
 /** Maximum number of games below their reserve whose queue is looked at. */
 const LOW_GAMES_MAX = 100;
+
+interface Totals {
+  readonly allSpins: bigint;
+  readonly allWagered: bigint;
+  readonly allPaid: bigint;
+  readonly partners: number;
+}
 
 export interface DayTraffic {
   readonly all: Traffic & { readonly partners: number };
@@ -34,22 +40,10 @@ export class OverviewReads {
   }
 
   async trafficToday(): Promise<DayTraffic> {
-    const rows = await this.#sql<
-      {
-        partnerId: number;
-        slug: string;
-        spins: bigint;
-        wagered: bigint;
-        paid: bigint;
-        allSpins: bigint;
-        allWagered: bigint;
-        allPaid: bigint;
-        partners: bigint;
-      }[]
-    >`
-      SELECT partner_id, slug, spins, wagered, paid, sum(spins) OVER () AS all_spins, sum(wagered) OVER () AS all_wagered,
-        sum(paid) OVER () AS all_paid, count(*) OVER () AS partners
-      FROM (SELECT partner_id, sum(spins) AS spins, sum(wagered_micros) AS wagered, sum(paid_micros) AS paid
+    const rows = await this.#sql<(DayTraffic['busiest'][number] & Totals)[]>`
+      SELECT partner_id, slug, spins, wagered_micros, paid_micros, sum(spins) OVER () AS all_spins,
+        sum(wagered_micros) OVER () AS all_wagered, sum(paid_micros) OVER () AS all_paid, (count(*) OVER ())::int AS partners
+      FROM (SELECT partner_id, sum(spins) AS spins, sum(wagered_micros) AS wagered_micros, sum(paid_micros) AS paid_micros
             FROM game_days WHERE day = (now() AT TIME ZONE 'UTC')::date GROUP BY partner_id) t
         JOIN partners USING (partner_id)
       ORDER BY spins DESC, partner_id LIMIT ${BUSIEST}`;
@@ -59,15 +53,9 @@ export class OverviewReads {
         spins: first?.allSpins ?? 0n,
         wageredMicros: first?.allWagered ?? 0n,
         paidMicros: first?.allPaid ?? 0n,
-        partners: safe(first?.partners ?? 0n),
+        partners: first?.partners ?? 0,
       },
-      busiest: rows.map((row) => ({
-        partnerId: row.partnerId,
-        slug: row.slug,
-        spins: row.spins,
-        wageredMicros: row.wagered,
-        paidMicros: row.paid,
-      })),
+      busiest: rows,
     };
   }
 
@@ -76,7 +64,7 @@ export class OverviewReads {
    * hour in which it ends. If the stored hours are not those of the whole day, returns the whole day.
    */
   async trafficYesterday(): Promise<Yesterday> {
-    const [row] = await this.#sql<(Record<'spins' | 'wagered' | 'paid', bigint> & { isHourly: boolean })[]>`
+    const [row] = await this.#sql<[Yesterday]>`
       WITH whole AS (
         SELECT coalesce(sum(spins), 0) AS spins, coalesce(sum(wagered_micros), 0) AS wagered,
           coalesce(sum(paid_micros), 0) AS paid
@@ -93,17 +81,12 @@ export class OverviewReads {
           coalesce(sum(floor(paid_micros * share)), 0) AS paid
         FROM hours
       )
-      SELECT counted = whole.spins AS is_hourly,
-        CASE WHEN counted = whole.spins THEN part.spins ELSE whole.spins END AS spins,
-        CASE WHEN counted = whole.spins THEN part.wagered ELSE whole.wagered END AS wagered,
-        CASE WHEN counted = whole.spins THEN part.paid ELSE whole.paid END AS paid
+      SELECT CASE WHEN counted = whole.spins THEN part.spins ELSE whole.spins END AS spins,
+        CASE WHEN counted = whole.spins THEN part.wagered ELSE whole.wagered END AS wagered_micros,
+        CASE WHEN counted = whole.spins THEN part.paid ELSE whole.paid END AS paid_micros,
+        CASE WHEN counted = whole.spins THEN 'SAME_TIME' ELSE 'END_OF_DAY' END AS until
       FROM whole, part`;
-    return {
-      spins: row!.spins,
-      wageredMicros: row!.wagered,
-      paidMicros: row!.paid,
-      until: row!.isHourly ? 'SAME_TIME' : 'END_OF_DAY',
-    };
+    return row;
   }
 
   /**
@@ -120,57 +103,29 @@ export class OverviewReads {
   async attention(): Promise<{ attention: Attention; failingWebhooks: readonly FailingWebhook[] }> {
     const failing = await failingWebhooks(this.#sql);
     const missing = await missingWitnesses(this.#sql);
-    const [row] = await this.#sql<
-      (Record<
-        | 'failed'
-        | 'late'
-        | 'disputed'
-        | 'halted'
-        | 'recoveries'
-        | 'reviews'
-        | 'exhausted'
-        | 'suspended'
-        | 'stopped'
-        | 'expiring',
-        bigint
-      > & { dealing: boolean })[]
-    >`
+    const [row] = await this.#sql<[Omit<Attention, 'failingWebhooks' | 'missingWitnesses'>]>`
       SELECT
         (SELECT count(*) FROM (
            SELECT 1 FROM webhooks w JOIN deliveries d USING (webhook_id)
            WHERE w.deleted_at IS NULL AND is_active AND status = 'pending'
-             AND next_attempt_at < now() - interval '5 minutes' LIMIT ${COUNTED_MAX}) l) AS late,
-        (SELECT count(*) FROM (SELECT 1 FROM deliveries WHERE status = 'failed' LIMIT ${COUNTED_MAX}) f) AS failed,
+             AND next_attempt_at < now() - interval '5 minutes' LIMIT ${COUNTED_MAX}) l)::int AS late_deliveries,
+        (SELECT count(*) FROM (SELECT 1 FROM deliveries WHERE status = 'failed' LIMIT ${COUNTED_MAX}) f)::int AS failed_deliveries,
         (SELECT count(*) FROM settlement_reports r WHERE status = 'DISPUTED' AND NOT ${IS_ANSWERED} AND NOT EXISTS (
            SELECT 1 FROM settlement_reports n WHERE n.partner_id = r.partner_id AND n.report_date = r.report_date
-             AND n.revision > r.revision AND n.status = 'DISPUTED')) AS disputed,
-        (SELECT count(*) FROM cells WHERE halted IS NOT NULL) AS halted,
-        (SELECT count(*) FROM recoveries JOIN cells USING (cell, epoch) WHERE finished_at IS NULL) AS recoveries,
-        (SELECT count(*) FROM rtp_reviews WHERE closed_at IS NULL) AS reviews,
+             AND n.revision > r.revision AND n.status = 'DISPUTED'))::int AS disputed_reports,
+        (SELECT count(*) FROM cells WHERE halted IS NOT NULL)::int AS halted_cells,
+        (SELECT count(*) FROM recoveries JOIN cells USING (cell, epoch) WHERE finished_at IS NULL)::int AS open_recoveries,
+        (SELECT count(*) FROM rtp_reviews WHERE closed_at IS NULL)::int AS open_reviews,
         (SELECT count(*) FROM communal_pots p JOIN communal_rules USING (game_id, version) JOIN games USING (game_id)
            JOIN partners USING (partner_id)
          WHERE is_active AND (rules ->> 'enabled')::boolean AND budget_micros < (
-           SELECT min((tier ->> 'amountMicros')::bigint) FROM json_array_elements(rules -> 'tiers') AS t(tier))) AS exhausted,
-        (SELECT count(*) FROM games JOIN partners USING (partner_id) WHERE status = 'SUSPENDED' AND is_active) AS suspended,
-        (SELECT count(*) FROM partners WHERE NOT is_dealing AND is_active) AS stopped,
+           SELECT min((tier ->> 'amountMicros')::bigint) FROM json_array_elements(rules -> 'tiers') AS t(tier)))::int AS exhausted_progressives,
+        (SELECT count(*) FROM games JOIN partners USING (partner_id) WHERE status = 'SUSPENDED' AND is_active)::int AS suspended_games,
+        (SELECT count(*) FROM partners WHERE NOT is_dealing AND is_active)::int AS stopped_partners,
         (SELECT count(*) FROM api_keys JOIN partners USING (partner_id) WHERE revoked_at IS NULL AND is_active
-           AND expires_at > now() AND expires_at < now() + interval '14 days') AS expiring,
-        (SELECT is_on FROM dealing) AS dealing`;
-    const attention: Attention = {
-      failedDeliveries: safe(row!.failed),
-      lateDeliveries: safe(row!.late),
-      failingWebhooks: failing.count,
-      disputedReports: safe(row!.disputed),
-      haltedCells: safe(row!.halted),
-      openRecoveries: safe(row!.recoveries),
-      openReviews: safe(row!.reviews),
-      exhaustedProgressives: safe(row!.exhausted),
-      suspendedGames: safe(row!.suspended),
-      stoppedPartners: safe(row!.stopped),
-      expiringKeys: safe(row!.expiring),
-      missingWitnesses: missing,
-      dealing: row!.dealing ? 'ON' : 'OFF',
-    };
+           AND expires_at > now() AND expires_at < now() + interval '14 days')::int AS expiring_keys,
+        (SELECT CASE WHEN is_on THEN 'ON' ELSE 'OFF' END FROM dealing) AS dealing`;
+    const attention = { ...row, failingWebhooks: failing.count, missingWitnesses: missing };
     return { attention, failingWebhooks: failing.longest };
   }
 }

@@ -26,31 +26,11 @@ export class Recall {
 
   async shares(entryIds: readonly bigint[]): Promise<ReadonlyMap<bigint, RecalledShare>> {
     if (entryIds.length === 0) return new Map();
-    const rows = await this.#sql<
-      {
-        entryId: bigint;
-        eventId: bigint;
-        tierLevel: number;
-        tierName: string;
-        isTrigger: boolean;
-        toldBy: bigint | null;
-      }[]
-    >`
-      SELECT entry_id, event_id, tier_level, tier_name, is_trigger, told_by
+    const rows = await this.#sql<(RecalledShare & { entryId: bigint })[]>`
+      SELECT entry_id, event_id, tier_level, tier_name, is_trigger, told_by AS notified_by
       FROM communal_shares JOIN communal_events USING (event_id)
       WHERE entry_id = ANY(${arrayOf(entryIds)}::bigint[])`;
-    return new Map(
-      rows.map((row) => [
-        row.entryId,
-        {
-          eventId: row.eventId,
-          tierLevel: row.tierLevel,
-          tierName: row.tierName,
-          isTrigger: row.isTrigger,
-          notifiedBy: row.toldBy,
-        },
-      ]),
-    );
+    return new Map(rows.map(({ entryId, ...share }) => [entryId, share]));
   }
 
   async displayNames(gameIds: readonly number[]): Promise<ReadonlyMap<number, string>> {

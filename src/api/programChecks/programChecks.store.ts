@@ -2,7 +2,7 @@
  * Stores the program checks of all processes permanently. Reports differences in the audit log, in the public
  * log and by e-mail (docs/operations.md).
  */
-import type { ProgramCheck, ProgramDifference } from '../../domain/programCheck.js';
+import type { ProgramCheck } from '../../domain/programCheck.js';
 import type { WithDates } from '../../domain/schema.js';
 import { writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
@@ -94,21 +94,6 @@ async function noteDifferences(
   await recordOperatorEmail(tx, 'program.check_failed', data, operatorEmail);
 }
 
-interface Row {
-  checkId: bigint;
-  at: Date;
-  host: string;
-  roles: string;
-  part: 'program' | 'packages';
-  isStart: boolean;
-  version: string;
-  manifest: string | null;
-  files: number;
-  scripts: number;
-  differing: number;
-  differences: ProgramDifference[];
-}
-
 export class ProgramChecks {
   readonly #sql: Sql;
 
@@ -117,15 +102,11 @@ export class ProgramChecks {
   }
 
   async page(page: number, limit: number): Promise<{ checks: ProgramCheckRow[]; total: number }> {
-    const rows = await this.#sql<Row[]>`
+    const rows = await this.#sql<(Omit<ProgramCheckRow, 'checkId'> & { checkId: bigint })[]>`
       SELECT * FROM program_checks ORDER BY check_id DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
     const [count] = await this.#sql<{ total: bigint }[]>`SELECT count(*) AS total FROM program_checks`;
     return {
-      checks: rows.map(({ checkId, isStart, ...row }) => ({
-        checkId: safe(checkId),
-        ...row,
-        isStart,
-      })),
+      checks: rows.map((row) => ({ ...row, checkId: safe(row.checkId) })),
       total: safe(count!.total),
     };
   }

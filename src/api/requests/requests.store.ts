@@ -39,44 +39,19 @@ export class Requests {
 
   /** Returns the adjustment that has a requestId; undefined if there is none or it was refused. */
   async adjustment(partnerId: number, requestId: string): Promise<RequestedAdjustment | undefined> {
-    const [row] = await this.#sql<
-      {
-        playerId: string;
-        amountMicros: bigint;
-        reason: string;
-        createdAt: Date;
-        entryId: bigint | null;
-      }[]
-    >`
-      SELECT player_id, amount_micros, reason, created_at, entry_id FROM adjustments
+    const [row] = await this.#sql<RequestedAdjustment[]>`
+      SELECT player_id, amount_micros, reason, created_at AS requested_at, entry_id FROM adjustments
       WHERE partner_id = ${partnerId} AND request_id = ${requestId}`;
-    return row === undefined
-      ? undefined
-      : {
-          playerId: row.playerId,
-          amountMicros: row.amountMicros,
-          reason: row.reason,
-          requestedAt: row.createdAt,
-          entryId: row.entryId,
-        };
+    return row;
   }
 
   async refusedAdjustments(partnerId: number, requestId: string): Promise<RefusedAdjustment[]> {
     const subject = `player:${partnerId}:`;
-    const rows = await this.#sql<
-      { at: Date; actor: string; subject: string; amount: string; reason: string; refusal: string }[]
-    >`
-      SELECT at, actor, subject, before->>'amountMicros' AS amount, before->>'reason' AS reason, after->>'refusal' AS refusal
+    return this.#sql<RefusedAdjustment[]>`
+      SELECT substr(subject, ${subject.length + 1}::int) AS player_id, (before->>'amountMicros')::bigint AS amount_micros,
+        before->>'reason' AS reason, at AS refused_at, actor, after->>'refusal' AS refusal
       FROM audit_log
       WHERE action = 'player.adjust.refused' AND starts_with(subject, ${subject}) AND before->>'requestId' = ${requestId}
       ORDER BY audit_id DESC LIMIT ${FOUND_MAX}`;
-    return rows.map((row) => ({
-      playerId: row.subject.slice(subject.length),
-      amountMicros: BigInt(row.amount),
-      reason: row.reason,
-      refusedAt: row.at,
-      actor: row.actor,
-      refusal: row.refusal,
-    }));
   }
 }

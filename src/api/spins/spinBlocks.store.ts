@@ -6,6 +6,8 @@ import type { SpinBlock as SpinBlockSchema } from './contract.js';
 
 export type BlockRow = WithDates<typeof SpinBlockSchema, 'createdAt'>;
 
+type Range = 'fromIndex' | 'toIndex';
+
 export class SpinBlocks {
   readonly #sql: Sql;
 
@@ -18,14 +20,10 @@ export class SpinBlocks {
    * deleted.
    */
   async find(gameId: number, outcomeIndex: number): Promise<BlockRow | undefined> {
-    const [row] = await this.#sql<
-      { fromIndex: bigint; toIndex: bigint; commitment: string; createdAt: Date }[]
-    >`
+    const [row] = await this.#sql<(Omit<BlockRow, Range> & Record<Range, bigint>)[]>`
       SELECT from_index, to_index, encode(commitment, 'hex') AS commitment, created_at FROM blocks
       WHERE game_id = ${gameId} AND from_index <= ${outcomeIndex} AND to_index > ${outcomeIndex}
       ORDER BY from_index DESC LIMIT 1`;
-    if (row === undefined) return undefined;
-    const { fromIndex, toIndex, commitment, createdAt } = row;
-    return { fromIndex: safe(fromIndex), toIndex: safe(toIndex), commitment, createdAt };
+    return row && { ...row, fromIndex: safe(row.fromIndex), toIndex: safe(row.toIndex) };
   }
 }
