@@ -211,12 +211,12 @@ export async function openRoundsAt(
   partnerId: number,
   before: bigint,
 ): Promise<OpenRounds> {
-  const [row] = await sql<{ rounds: bigint; wagered: bigint }[]>`
+  const [row] = await sql<[OpenRounds]>`
     SELECT count(*) AS rounds, coalesce(sum(
-      (SELECT sum(wager) FROM unnest(entry_ids, wagers_micros) AS u(id, wager) WHERE id < ${before})), 0) AS wagered
+      (SELECT sum(wager) FROM unnest(entry_ids, wagers_micros) AS u(id, wager) WHERE id < ${before})), 0) AS wagered_micros
     FROM rounds WHERE partner_id = ${partnerId} AND deal_id < ${before}
       AND (status = 'OPEN' OR deal_id >= ${before - ROUND_LONGEST} AND entry_ids[cardinality(entry_ids)] >= ${before})`;
-  return { rounds: row!.rounds, wageredMicros: row!.wagered };
+  return row;
 }
 
 /** Counts open rounds by game, for at most `gamesMax` games with the highest counts. */
@@ -225,11 +225,10 @@ export async function openRoundCounts(
   cells: readonly number[],
   gamesMax: number,
 ): Promise<{ gameId: number; open: number }[]> {
-  const rows = await sql<{ gameId: number; open: bigint }[]>`
-    SELECT game_id, count(*) AS open FROM rounds JOIN partners USING (partner_id)
+  return sql<{ gameId: number; open: number }[]>`
+    SELECT game_id, count(*)::int AS open FROM rounds JOIN partners USING (partner_id)
     WHERE rounds.status = 'OPEN' AND cell = ANY(${arrayOf(cells)}::int[])
     GROUP BY game_id ORDER BY open DESC, game_id LIMIT ${gamesMax}`;
-  return rows.map((row) => ({ gameId: row.gameId, open: safe(row.open) }));
 }
 
 /**

@@ -68,6 +68,8 @@ export interface LeasedBlock {
   isPublished: boolean;
 }
 
+type Range = 'fromIndex' | 'toIndex';
+
 /**
  * Reads the blocks of a game that are not fully committed, oldest first. Blocks that end after
  * `outcomesAfter` come with their outcomes.
@@ -77,26 +79,18 @@ export async function openBlocks(
   gameId: number,
   outcomesAfter: number,
 ): Promise<LeasedBlock[]> {
-  const rows = await sql<
-    {
-      fromIndex: bigint;
-      toIndex: bigint;
-      outcomes: Buffer | null;
-      sealed: string | null;
-      isPublished: boolean;
-    }[]
-  >`
+  const rows = await sql<(Omit<LeasedBlock, Range> & Record<Range, bigint> & { sealed: string | null })[]>`
     SELECT b.from_index, b.to_index, CASE WHEN b.to_index > ${outcomesAfter} THEN b.outcomes END AS outcomes, b.sealed,
       coalesce(e.log_index < (SELECT max(size) FROM log_checkpoints c WHERE c.log_id = e.log_id AND published_at IS NOT NULL), false)
         AS is_published
     FROM blocks b LEFT JOIN log_entries e ON e.game_id = b.game_id AND e.number = b.log_number
     WHERE b.game_id = ${gameId} AND b.to_index > coalesce((SELECT next_index FROM game_progress p WHERE p.game_id = ${gameId}), 0)
     ORDER BY b.from_index`;
-  return rows.map((row) => ({
+  return rows.map(({ sealed, ...row }) => ({
+    ...row,
     fromIndex: safe(row.fromIndex),
     toIndex: safe(row.toIndex),
-    outcomes: openNullable(row.sealed, 'outcomes', row.outcomes),
-    isPublished: row.isPublished,
+    outcomes: openNullable(sealed, 'outcomes', row.outcomes),
   }));
 }
 

@@ -146,20 +146,12 @@ export class ApiVersions {
    * @param now time of the query; only the requests of about the last 24 hours are counted
    */
   async listUses(now: Date): Promise<ApiVersionUseRow[]> {
-    const rows = await this.#sql<
-      { version: string; partnerId: number; slug: string; lastUsedAt: Date; requests: bigint }[]
-    >`
+    const rows = await this.#sql<(Omit<ApiVersionUseRow, 'requests24h'> & { requests24h: bigint })[]>`
       SELECT version, partner_id, slug, max(last_used_at) AS last_used_at,
-             coalesce(sum(requests) FILTER (WHERE hour > ${now}::timestamptz - interval '24 hours'), 0)::bigint AS requests
+             coalesce(sum(requests) FILTER (WHERE hour > ${now}::timestamptz - interval '24 hours'), 0)::bigint AS requests_24h
       FROM api_version_uses JOIN partners USING (partner_id)
       GROUP BY version, partner_id, slug ORDER BY version, max(last_used_at) DESC, partner_id`;
-    return rows.map((row) => ({
-      version: row.version,
-      partnerId: row.partnerId,
-      slug: row.slug,
-      lastUsedAt: row.lastUsedAt,
-      requests24h: safe(row.requests),
-    }));
+    return rows.map((row) => ({ ...row, requests24h: safe(row.requests24h) }));
   }
 
   /** Records when keys were last used and how often, by API version. A recorded time never decreases. */

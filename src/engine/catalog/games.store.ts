@@ -235,21 +235,14 @@ export class Games {
   }
 
   async booked(gameId: number): Promise<CommittedGame> {
-    const [row] = await this.#sql<
-      { spins: bigint; wagered: bigint; paid: bigint; nextIndex: bigint; blocks: string[] | null }[]
-    >`
+    const [row] = await this.#sql<[Omit<CommittedGame, 'nextIndex'> & { nextIndex: bigint }]>`
       WITH progress AS (SELECT coalesce((SELECT next_index FROM game_progress WHERE game_id = ${gameId}), 0) AS next_index)
-      SELECT coalesce(sum(spins), 0) AS spins, coalesce(sum(wagered_micros), 0) AS wagered,
-             coalesce(sum(paid_micros), 0) AS paid, (SELECT next_index FROM progress) AS next_index,
-             (SELECT array_agg(from_index || ':' || to_index ORDER BY from_index) FROM blocks b, progress
-              WHERE b.game_id = ${gameId} AND to_index > next_index) AS blocks
+      SELECT coalesce(sum(spins), 0) AS spins, coalesce(sum(wagered_micros), 0) AS wagered_micros,
+             coalesce(sum(paid_micros), 0) AS paid_micros, (SELECT next_index FROM progress) AS next_index,
+             (SELECT coalesce(json_agg(json_build_object('fromIndex', from_index, 'toIndex', to_index) ORDER BY from_index), '[]')
+              FROM blocks b, progress WHERE b.game_id = ${gameId} AND to_index > next_index) AS blocks
       FROM game_days WHERE game_id = ${gameId}`;
-    const blocks = (row!.blocks ?? []).map((text) => {
-      const [fromIndex, toIndex] = text.split(':').map(Number) as [number, number];
-      return { fromIndex, toIndex };
-    });
-    const { spins, wagered, paid, nextIndex } = row!;
-    return { spins, wageredMicros: wagered, paidMicros: paid, nextIndex: safe(nextIndex), blocks };
+    return { ...row, nextIndex: safe(row.nextIndex) };
   }
 }
 
@@ -278,21 +271,13 @@ export interface CellTotals {
 export async function committedTotals(sql: Sql, cells: readonly number[]): Promise<CellTotals[]> {
   const wanted = arrayOf(cells);
   return sql.begin(async (tx) => {
-    const cursors = await tx<{ cell: number; cursorId: bigint }[]>`
-      SELECT cell, cursor_id FROM cells WHERE cell = ANY(${wanted}::int[])`;
-    const games = await tx<{ cell: number; gameId: number; spins: bigint; wagered: bigint; paid: bigint }[]>`
-      SELECT cell, game_id, sum(spins) AS spins, sum(wagered_micros) AS wagered,
-             sum(paid_micros) AS paid
+    const cursors = await tx<Omit<CellTotals, 'games'>[]>`
+      SELECT cell, cursor_id AS cursor FROM cells WHERE cell = ANY(${wanted}::int[])`;
+    const games = await tx<(GameTotals & { cell: number })[]>`
+      SELECT cell, game_id, sum(spins) AS spins, sum(wagered_micros) AS wagered_micros, sum(paid_micros) AS paid_micros
       FROM game_days JOIN partners USING (partner_id) WHERE cell = ANY(${wanted}::int[]) GROUP BY cell, game_id`;
-    const byCell = new Map(
-      cursors.map((row): [number, CellTotals] => [
-        row.cell,
-        { cell: row.cell, cursor: row.cursorId, games: [] },
-      ]),
-    );
-    for (const { cell, gameId, spins, wagered, paid } of games) {
-      byCell.get(cell)?.games.push({ gameId, spins, wageredMicros: wagered, paidMicros: paid });
-    }
+    const byCell = new Map(cursors.map((row): [number, CellTotals] => [row.cell, { ...row, games: [] }]));
+    for (const { cell, ...game } of games) byCell.get(cell)?.games.push(game);
     return [...byCell.values()];
   }, 'ISOLATION LEVEL REPEATABLE READ READ ONLY');
 }

@@ -166,20 +166,10 @@ function recordOnce(sql: Sql, actor: string, wanted: Adjustment): Promise<Intent
     }
     // A single statement reads the intent and the epoch, so that the two values are from the same moment.
     const [row] = await tx<
-      {
-        intentId: bigint;
-        playerId: string;
-        amountMicros: bigint;
-        reason: string;
-        handedOverId: bigint;
-        isOld: boolean;
-        cell: number;
-        newestMove: number;
-        token: string;
-      }[]
+      (Omit<Intent, 'intentId' | 'amountMicros' | 'isNew'> & Record<'intentId' | 'amountMicros', bigint>)[]
     >`
-      SELECT intent_id, player_id, amount_micros, reason, cell, ${NEWEST_MOVE}, dataset_id || ':' || epoch AS token,
-        handed_over_id, extract(epoch FROM a.created_at) * 1000 < (handed_over_id >> 22) + ${CLOCKS_MS}
+      SELECT intent_id, player_id, amount_micros, reason, cell, ${NEWEST_MOVE}, dataset_id || ':' || epoch AS epoch,
+        handed_over_id AS runs_reach_id, extract(epoch FROM a.created_at) * 1000 < (handed_over_id >> 22) + ${CLOCKS_MS}
           OR a.created_at < now() - make_interval(secs => idempotency_seconds / 2) AS is_old
       FROM adjustments a JOIN partners USING (partner_id) JOIN cells USING (cell), installation
       WHERE partner_id = ${partnerId} AND request_id = ${requestId}`;
@@ -188,14 +178,10 @@ function recordOnce(sql: Sql, actor: string, wanted: Adjustment): Promise<Intent
       row.playerId === playerId && row.amountMicros === BigInt(amountMicros) && row.reason === reason;
     if (!isSame) return 'reused' as const;
     return {
+      ...row,
       ...wanted,
       intentId: safe(row.intentId),
-      cell: row.cell,
-      newestMove: row.newestMove,
-      epoch: row.token,
       isNew: made.length > 0,
-      isOld: row.isOld,
-      runsReachId: row.handedOverId,
     };
   });
 }

@@ -134,16 +134,7 @@ export interface LostSpin extends AnsweredSpin {
 
 export async function lostSpins(sql: Sql, limit: number): Promise<LostSpin[]> {
   const rows = await sql<
-    {
-      entryId: bigint;
-      partnerId: number;
-      gameId: number;
-      playerId: string;
-      requestId: string | null;
-      outcomeCode: number;
-      balanceMicros: bigint;
-      foundAt: Date;
-    }[]
+    (Omit<LostSpin, 'requestId' | 'balanceMicros'> & { requestId: string | null; balanceMicros: bigint })[]
   >`
     SELECT entry_id, partner_id, game_id, player_id, request_id, outcome_code, balance_micros, found_at
     FROM lost_spins ORDER BY entry_id DESC LIMIT ${limit}`;

@@ -310,9 +310,8 @@ export class Cells {
   }
 
   async cursors(): Promise<{ cell: number; epoch: string; cursor: bigint }[]> {
-    const rows = await this.#sql<{ cell: number; token: string; cursorId: bigint }[]>`
-      SELECT cell, ${TOKEN} AS token, cursor_id FROM cells`;
-    return rows.map((row) => ({ cell: row.cell, epoch: row.token, cursor: row.cursorId }));
+    return this.#sql<{ cell: number; epoch: string; cursor: bigint }[]>`
+      SELECT cell, ${TOKEN} AS epoch, cursor_id AS cursor FROM cells`;
   }
 
   async halted(): Promise<{ cell: number; reason: string }[]> {

@@ -230,21 +230,12 @@ export class Communal {
         await writeAuditEntry(tx, { actor, action: 'communal.fund', subject: `game:${gameId}`, after });
       }
       const [row] = await tx<
-        {
-          fundingId: bigint;
-          amountMicros: bigint;
-          reason: string;
-          budgetMicros: bigint | null;
-          handedOverId: bigint;
-          isOld: boolean;
-          cell: number;
-          newestMove: number;
-          token: string;
-        }[]
+        (Omit<FundingIntent, 'fundingId' | 'amountMicros' | 'budgetMicros' | 'isNew'> &
+          Record<'fundingId' | 'amountMicros', bigint> & { budgetMicros: bigint | null })[]
       >`
         SELECT funding_id, f.amount_micros, reason, budget_micros, cell, ${NEWEST_MOVE},
-          dataset_id || ':' || epoch AS token,
-          handed_over_id, extract(epoch FROM f.created_at) * 1000 < (handed_over_id >> 22) + ${CLOCKS_MS}
+          dataset_id || ':' || epoch AS epoch, handed_over_id AS runs_reach_id,
+          extract(epoch FROM f.created_at) * 1000 < (handed_over_id >> 22) + ${CLOCKS_MS}
             OR f.created_at < now() - make_interval(secs => idempotency_seconds / 2) AS is_old
         FROM communal_fundings f JOIN games USING (game_id) JOIN partners USING (partner_id) JOIN cells USING (cell),
           installation
@@ -252,14 +243,10 @@ export class Communal {
       if (row === undefined) return 'withdrawn' as const;
       if (row.amountMicros !== BigInt(amountMicros) || row.reason !== reason) return 'reused' as const;
       return {
+        ...row,
         ...wanted,
         fundingId: safe(row.fundingId),
-        cell: row.cell,
-        newestMove: row.newestMove,
-        epoch: row.token,
         isNew: made.length > 0,
-        isOld: row.isOld,
-        runsReachId: row.handedOverId,
         budgetMicros: row.budgetMicros === null ? undefined : safe(row.budgetMicros),
       };
     });
@@ -328,16 +315,7 @@ export class Communal {
     page: number,
     limit: number,
   ): Promise<{ events: CommunalEvent[]; total: number }> {
-    const rows = await this.#sql<
-      {
-        eventId: bigint;
-        tierLevel: number;
-        tierName: string;
-        paidMicros: bigint;
-        winners: number;
-        status: string;
-      }[]
-    >`
+    const rows = await this.#sql<Omit<CommunalEvent, 'shares'>[]>`
       SELECT event_id, tier_level, tier_name, paid_micros, winners, status FROM communal_events
       WHERE game_id = ${gameId} ORDER BY event_id DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
     const [count] = await this.#sql<{ total: bigint }[]>`
@@ -350,12 +328,7 @@ export class Communal {
       ORDER BY entry_id`;
     return {
       events: rows.map((row) => ({
-        eventId: row.eventId,
-        tierLevel: row.tierLevel,
-        tierName: row.tierName,
-        paidMicros: row.paidMicros,
-        winners: row.winners,
-        status: row.status,
+        ...row,
         shares: shares
           .filter((share) => share.eventId === row.eventId)
           .map((share) => ({ playerId: share.playerId, amountMicros: share.amountMicros })),

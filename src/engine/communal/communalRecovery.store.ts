@@ -78,15 +78,8 @@ async function withdrawUnconfirmed(tx: Transaction, scope: PartnerScope): Promis
 
 export async function potsOf(sql: Sql | Transaction, scope: PartnerScope): Promise<RecoveredPot[]> {
   const pots = await sql<
-    {
-      gameId: number;
-      partnerId: number;
-      version: number;
-      rules: CommunalRules;
-      recencyFrom: bigint | null;
-      progress: bigint;
-      budgetMicros: bigint;
-    }[]
+    (Omit<RecoveredPot, 'remembersPlayers' | 'progress' | 'budgetMicros' | 'recent' | 'recencyFrom'> &
+      Record<'progress' | 'budgetMicros', bigint> & { recencyFrom: bigint | null })[]
   >`
     SELECT game_id, partner_id, version, rules, recency_from, progress, budget_micros
     FROM communal_pots JOIN communal_rules USING (game_id, version) JOIN games USING (game_id)
@@ -97,10 +90,7 @@ export async function potsOf(sql: Sql | Transaction, scope: PartnerScope): Promi
       JOIN partners USING (partner_id)
     WHERE ${inScope(scope)} AND spin_id > recency_from`;
   return pots.map((row) => ({
-    gameId: row.gameId,
-    partnerId: row.partnerId,
-    version: row.version,
-    rules: row.rules,
+    ...row,
     remembersPlayers: row.recencyFrom !== null,
     recencyFrom: row.recencyFrom ?? undefined,
     progress: safe(row.progress),
@@ -156,45 +146,28 @@ export async function keepNewestPlayers(
     WHERE ranked.game_id = t.game_id AND ranked.player_id = t.player_id AND place > ${RECENCY_MAX}`;
 }
 
+interface WaitingShare {
+  partnerId: number;
+  playerId: string;
+  entryId: bigint;
+  eventId: bigint;
+  tierLevel: number;
+  tierName: string;
+  paidMicros: number;
+  shareMicros: number;
+}
+
+type ShareMicros = 'paidMicros' | 'shareMicros';
+
 /** Reads the shares whose players are not notified yet, oldest first. */
-export async function waitingShares(
-  sql: Sql,
-  scope: PartnerScope,
-): Promise<
-  {
-    partnerId: number;
-    playerId: string;
-    entryId: bigint;
-    eventId: bigint;
-    tierLevel: number;
-    tierName: string;
-    paidMicros: number;
-    shareMicros: number;
-  }[]
-> {
-  const rows = await sql<
-    {
-      partnerId: number;
-      playerId: string;
-      entryId: bigint;
-      eventId: bigint;
-      tierLevel: number;
-      tierName: string;
-      paidMicros: bigint;
-      share: bigint;
-    }[]
-  >`
-    SELECT partner_id, player_id, entry_id, event_id, tier_level, tier_name, paid_micros, s.amount_micros AS share
+export async function waitingShares(sql: Sql, scope: PartnerScope): Promise<WaitingShare[]> {
+  const rows = await sql<(Omit<WaitingShare, ShareMicros> & Record<ShareMicros, bigint>)[]>`
+    SELECT partner_id, player_id, entry_id, event_id, tier_level, tier_name, paid_micros, s.amount_micros AS share_micros
     FROM communal_shares s JOIN communal_events USING (event_id) JOIN partners USING (partner_id)
     WHERE ${inScope(scope)} AND told_by IS NULL ORDER BY entry_id`;
   return rows.map((row) => ({
-    partnerId: row.partnerId,
-    playerId: row.playerId,
-    entryId: row.entryId,
-    eventId: row.eventId,
-    tierLevel: row.tierLevel,
-    tierName: row.tierName,
+    ...row,
     paidMicros: safe(row.paidMicros),
-    shareMicros: safe(row.share),
+    shareMicros: safe(row.shareMicros),
   }));
 }

@@ -240,25 +240,15 @@ const refundRange = (gameId: number) => ({
 
 async function voidProgress(sql: Sql | Transaction, gameId: number): Promise<VoidProgress | undefined> {
   const { from, to } = refundRange(gameId);
-  const [row] = await sql<
-    { tickets: bigint; refunded: bigint; micros: string; failed: bigint; isDone: boolean }[]
-  >`
-    SELECT coalesce((SELECT next_index FROM game_progress p WHERE p.game_id = r.game_id), 0) AS tickets,
-      refunds_done_at IS NOT NULL AS is_done, refunded, micros, (SELECT count(*) FROM refund_failures f WHERE f.game_id = r.game_id) AS failed
+  const [row] = await sql<VoidProgress[]>`
+    SELECT game_id, coalesce((SELECT next_index FROM game_progress p WHERE p.game_id = r.game_id), 0)::int AS tickets, refunded,
+      (SELECT count(*) FROM refund_failures f WHERE f.game_id = r.game_id)::int AS failed, refunded_micros,
+      refunds_done_at IS NOT NULL AS is_done
     FROM raffles r JOIN games g USING (game_id),
-      LATERAL (SELECT count(*) AS refunded, coalesce(sum(amount_micros), 0)::text AS micros FROM adjustments a
+      LATERAL (SELECT count(*)::int AS refunded, coalesce(sum(amount_micros), 0) AS refunded_micros FROM adjustments a
         WHERE a.partner_id = g.partner_id AND request_id >= ${from} AND request_id < ${to} AND entry_id IS NOT NULL) a
     WHERE r.game_id = ${gameId} AND voided_at IS NOT NULL`;
-  if (row === undefined) return undefined;
-  const { tickets, refunded, failed, micros, isDone } = row;
-  return {
-    gameId,
-    tickets: safe(tickets),
-    refunded: safe(refunded),
-    failed: safe(failed),
-    refundedMicros: BigInt(micros),
-    isDone,
-  };
+  return row;
 }
 
 export interface VoidedRaffle {
@@ -280,35 +270,20 @@ export interface VoidedRaffle {
 /** Reads voided raffles whose refunds are not done, of partners in these cells, at most `limit`. */
 export async function openVoids(sql: Sql, cells: readonly number[], limit: number): Promise<VoidedRaffle[]> {
   const rows = await sql<
-    {
-      gameId: number;
-      partnerId: number;
-      cell: number;
-      poolSize: number;
-      voidedBy: string;
-      voidReason: string;
+    (Omit<VoidedRaffle, 'ticketsTo' | 'openingBalanceMicros'> & {
       ticketsTo: bigint | null;
-      refundedTo: bigint;
       openingBalanceMicros: bigint;
-      enforces: boolean;
-    }[]
+    })[]
   >`
-    SELECT game_id, partner_id, cell, pool_size, voided_by, void_reason, tickets_to, refunded_to, opening_balance_micros,
-      balance_mode = 'enforce' AS enforces
+    SELECT game_id, partner_id, cell, pool_size, voided_by AS actor, void_reason AS reason, tickets_to, refunded_to, opening_balance_micros,
+      balance_mode = 'enforce' AS enforces_balance
     FROM raffles JOIN games USING (game_id) JOIN partners USING (partner_id)
     WHERE voided_at IS NOT NULL AND refunds_done_at IS NULL AND cell = ANY(${arrayOf(cells)}::int[])
     ORDER BY voided_at, game_id LIMIT ${limit}`;
   return rows.map((row) => ({
-    gameId: row.gameId,
-    partnerId: row.partnerId,
-    cell: row.cell,
-    poolSize: row.poolSize,
-    actor: row.voidedBy,
-    reason: row.voidReason,
+    ...row,
     ticketsTo: row.ticketsTo ?? undefined,
-    refundedTo: row.refundedTo,
     openingBalanceMicros: safe(row.openingBalanceMicros),
-    enforcesBalance: row.enforces,
   }));
 }
 

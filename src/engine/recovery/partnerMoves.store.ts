@@ -87,9 +87,8 @@ export class PartnerMoves {
  * step with a higher number.
  */
 export async function nextSteps(sql: Sql, partnerId: number, count: number): Promise<MoveStep[]> {
-  const rows = await sql<{ number: bigint }[]>`
-    SELECT nextval('move_steps') AS number FROM generate_series(1, ${count}::int) ORDER BY 1`;
-  return rows.map(({ number }) => ({ partnerId, number }));
+  return sql<MoveStep[]>`
+    SELECT ${partnerId}::int AS partner_id, nextval('move_steps') AS number FROM generate_series(1, ${count}::int) ORDER BY 2`;
 }
 
 export async function openMoves(sql: Sql, cells: readonly number[]): Promise<PartnerMove[]> {

@@ -119,6 +119,8 @@ export interface Recovery {
   isFinished: boolean;
 }
 
+type Counts = 'players' | 'requests';
+
 export class Recoveries {
   readonly #sql: Sql;
 
@@ -128,17 +130,7 @@ export class Recoveries {
 
   /** Returns the recoveries that are not finished, or finished within the last minute. */
   async recent(): Promise<Recovery[]> {
-    const rows = await this.#sql<
-      {
-        cell: number;
-        reason: string;
-        step: string;
-        players: bigint;
-        requests: bigint;
-        startedAt: Date;
-        isFinished: boolean;
-      }[]
-    >`
+    const rows = await this.#sql<(Omit<Recovery, Counts> & Record<Counts, bigint>)[]>`
       SELECT cell, reason, step, players, requests, started_at, finished_at IS NOT NULL AS is_finished
       FROM recoveries JOIN cells USING (cell, epoch)
       WHERE finished_at IS NULL OR finished_at > now() - interval '1 minute' ORDER BY cell`;
@@ -153,10 +145,9 @@ export async function partnerNets(
   sql: Sql,
   cell: number,
 ): Promise<{ partnerId: number; netMicros: bigint }[]> {
-  const rows = await sql<{ partnerId: number; net: bigint }[]>`
-    SELECT partner_id, sum(paid_micros) - sum(wagered_micros) AS net
+  return sql<{ partnerId: number; netMicros: bigint }[]>`
+    SELECT partner_id, sum(paid_micros) - sum(wagered_micros) AS net_micros
     FROM game_days JOIN partners USING (partner_id) WHERE cell = ${cell} GROUP BY partner_id`;
-  return rows.map((row) => ({ partnerId: row.partnerId, netMicros: row.net }));
 }
 
 /**

@@ -69,22 +69,9 @@ const runOfRow = (row: RunRow): RequestRun => ({
 });
 
 export async function runsWatermarks(sql: Sql | Transaction): Promise<RunsWatermark[]> {
-  const rows = await sql<
-    {
-      cell: number;
-      handedOverId: bigint;
-      boundFromId: bigint;
-      bindingMs: bigint;
-      cursorId: bigint;
-    }[]
-  >`SELECT cell, handed_over_id, bound_from_id, binding_ms, cursor_id FROM cells`;
-  return rows.map((row) => ({
-    cell: row.cell,
-    runsReachId: row.handedOverId,
-    boundFromId: row.boundFromId,
-    bindingMs: safe(row.bindingMs),
-    cursorId: row.cursorId,
-  }));
+  const rows = await sql<(Omit<RunsWatermark, 'bindingMs'> & { bindingMs: bigint })[]>`
+    SELECT cell, handed_over_id AS runs_reach_id, bound_from_id, binding_ms, cursor_id FROM cells`;
+  return rows.map((row) => ({ ...row, bindingMs: safe(row.bindingMs) }));
 }
 
 /** Returns the watermark of the cell's runs: request ids of all entries up to this one are in runs. */

@@ -71,17 +71,6 @@ export async function forgetProcess(sql: Sql, processId: string): Promise<void> 
   await sql`DELETE FROM processes WHERE process_id = ${processId}::uuid`;
 }
 
-interface Row {
-  processId: string;
-  version: string;
-  roles: string;
-  host: string;
-  oldestFormat: number;
-  newestFormat: number;
-  startedAt: Date;
-  seenAt: Date;
-}
-
 /**
  * Reads the written format and the processes that have reported within the last {@link GONE_AFTER_S} seconds,
  * oldest first.
@@ -90,18 +79,10 @@ export async function runningProcesses(
   sql: Sql | Transaction,
 ): Promise<{ format: number; processes: RunningProcess[] }> {
   const format = await formatOf(sql, 'none');
-  const rows = await sql<Row[]>`
-    SELECT process_id, version, roles, host, oldest_format, newest_format, started_at, seen_at FROM processes
+  const processes = await sql<RunningProcess[]>`
+    SELECT process_id, version, roles, host, json_build_object('oldest', oldest_format, 'newest', newest_format) AS formats,
+      started_at, seen_at FROM processes
     WHERE seen_at > now() - ${GONE_AFTER_S} * interval '1 second' ORDER BY started_at, process_id`;
-  const processes = rows.map((row) => ({
-    processId: row.processId,
-    version: row.version,
-    roles: row.roles,
-    host: row.host,
-    formats: { oldest: row.oldestFormat, newest: row.newestFormat },
-    startedAt: row.startedAt,
-    seenAt: row.seenAt,
-  }));
   return { format, processes };
 }
 
