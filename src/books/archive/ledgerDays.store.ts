@@ -265,14 +265,7 @@ export function withDay<T>(
 async function totalsOf(tx: Transaction, day: string): Promise<EntryTotal[]> {
   const { from, to } = idsOfDay(day);
   const rows = await tx<
-    {
-      partnerId: number;
-      gameId: number;
-      kind: number;
-      entries: bigint;
-      wagered: bigint;
-      credited: bigint;
-    }[]
+    (Pick<EntryTotal, 'partnerId' | 'gameId' | 'kind'> & Record<'entries' | 'wagered' | 'credited', bigint>)[]
   >`
     SELECT partner_id, game_id, kind, count(*) AS entries, sum(wager_micros) AS wagered, sum(credit_micros) AS credited
     FROM ledger WHERE ${raw(`entry_id >= ${from} AND entry_id < ${to}`)}

@@ -212,20 +212,12 @@ export function openAuditReads(sql: Sql): AuditReads {
       return rows.map(auditedEntry);
     },
     async cell(cell) {
-      const [row] = await sql<
-        { token: string; cursorId: bigint; halted: string | null; recoveringSince: Date | null }[]
-      >`
-        SELECT (SELECT dataset_id FROM installation) || ':' || epoch AS token, cursor_id, halted,
+      const [row] = await sql<[AuditedCell]>`
+        SELECT cell, (SELECT dataset_id FROM installation) || ':' || epoch AS token, cursor_id, halted,
           (SELECT started_at FROM recoveries r
            WHERE r.cell = c.cell AND r.epoch = c.epoch AND finished_at IS NULL) AS recovering_since
         FROM cells c WHERE cell = ${cell}`;
-      return {
-        cell,
-        token: row!.token,
-        cursorId: row!.cursorId,
-        halted: row!.halted,
-        recoveringSince: row!.recoveringSince,
-      };
+      return row;
     },
     async cursor(cell) {
       const [row] = await sql<{ cursorId: bigint }[]>`SELECT cursor_id FROM cells WHERE cell = ${cell}`;
@@ -320,14 +312,12 @@ async function inSnapshot<T>(sql: Sql, run: (snapshot: Snapshot) => Promise<T>):
 
 const DAY = raw(`to_char(day, 'YYYY-MM-DD')`);
 
-type GameFacts = { gameId: number; partnerId: number; cell: number; parSheetId: number | null };
-
 async function facts(tx: Transaction): Promise<Omit<Facts, 'communal'>> {
   const [installed] = await tx<{ spinIdKey: Buffer; cells: number }[]>`
     SELECT spin_id_key, cells FROM installation`;
   const partners = await tx<{ partnerId: number; cell: number; isSandbox: boolean }[]>`
     SELECT partner_id, cell, environment = 'sandbox' AS is_sandbox FROM partners`;
-  const games = await tx<GameFacts[]>`
+  const games = await tx<AuditedGame[]>`
     SELECT game_id, partner_id, cell, par_sheet_id FROM games JOIN partners USING (partner_id)`;
   // The database returns the decimal texts as they are stored. A number parsed by JSON.parse would not be the
   // certified text.
@@ -342,12 +332,10 @@ async function facts(tx: Transaction): Promise<Omit<Facts, 'communal'>> {
   const voids = await tx<
     { gameId: number; fromIndex: bigint; toIndex: bigint; sealedTo: bigint; entryId: bigint | null }[]
   >`SELECT game_id, from_index, to_index, coalesce(sealed_to, to_index) AS sealed_to, entry_id FROM voids ORDER BY game_id, from_index`;
-  const openingDays = await tx<
-    { partnerId: number; day: string; players: bigint; openedMicros: bigint }[]
-  >`SELECT partner_id, ${DAY} AS day, players, opened_micros FROM opening_days`;
-  const adjustmentDays = await tx<
-    { partnerId: number; day: string; adjustments: bigint; amountMicros: bigint }[]
-  >`SELECT partner_id, ${DAY} AS day, adjustments, amount_micros FROM adjustment_days`;
+  const openingDays = await tx<Facts['openingDays']>`
+    SELECT partner_id, ${DAY} AS day, players, opened_micros FROM opening_days`;
+  const adjustmentDays = await tx<Facts['adjustmentDays']>`
+    SELECT partner_id, ${DAY} AS day, adjustments, amount_micros FROM adjustment_days`;
   const intents = await tx<
     { partnerId: number; requestId: string; playerId: string; amountMicros: bigint }[]
   >`SELECT partner_id, request_id, player_id, amount_micros FROM adjustments`;

@@ -98,18 +98,20 @@ export interface CommunalReads {
   pot(gameId: number): Promise<string>;
 }
 
+const SHARE_COLUMNS = raw(
+  'entry_id, event_id, game_id, cell, partner_id, player_id, amount_micros, told_by AS notified_by',
+);
+
 export const openCommunalReads = (sql: Sql): CommunalReads => ({
   async shares(entryIds) {
-    const rows = await sql<ShareRow[]>`
-      SELECT s.*, cell FROM communal_shares s JOIN partners USING (partner_id)
+    return sql<AuditedShare[]>`
+      SELECT ${SHARE_COLUMNS} FROM communal_shares JOIN partners USING (partner_id)
       WHERE entry_id = ANY(${arrayOf(entryIds)}::bigint[])`;
-    return rows.map(shareOfRow);
   },
   async untold(afterId, limit) {
-    const rows = await sql<ShareRow[]>`
-      SELECT s.*, cell FROM communal_shares s JOIN partners USING (partner_id)
+    return sql<AuditedShare[]>`
+      SELECT ${SHARE_COLUMNS} FROM communal_shares JOIN partners USING (partner_id)
       WHERE told_by IS NULL AND entry_id > ${afterId} ORDER BY entry_id LIMIT ${limit}`;
-    return rows.map(shareOfRow);
   },
   notices: (spinIds) => noticesOfSpins(sql, spinIds),
   async pot(gameId) {
@@ -117,28 +119,6 @@ export const openCommunalReads = (sql: Sql): CommunalReads => ({
       SELECT version, progress, budget_micros FROM communal_pots WHERE game_id = ${gameId}`;
     return row === undefined ? '' : [row.version, row.progress, row.budgetMicros].join(', ');
   },
-});
-
-interface ShareRow {
-  entryId: bigint;
-  eventId: bigint;
-  gameId: number;
-  cell: number;
-  partnerId: number;
-  playerId: string;
-  amountMicros: bigint;
-  toldBy: bigint | null;
-}
-
-const shareOfRow = (row: ShareRow): AuditedShare => ({
-  entryId: row.entryId,
-  eventId: row.eventId,
-  gameId: row.gameId,
-  cell: row.cell,
-  partnerId: row.partnerId,
-  playerId: row.playerId,
-  amountMicros: row.amountMicros,
-  notifiedBy: row.toldBy,
 });
 
 async function rulesOf(tx: Transaction): Promise<CommunalFacts['rules']> {

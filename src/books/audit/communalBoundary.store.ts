@@ -93,39 +93,17 @@ export interface BoundaryPot {
  * @param fromId first entry id of the kept ledger
  */
 export async function boundaryPots(tx: Transaction, fromId: bigint): Promise<BoundaryPot[]> {
-  const pots = await tx<
-    {
-      gameId: number;
-      version: number;
-      progress: bigint;
-      budgetMicros: bigint;
-      recencyFrom: bigint | null;
-    }[]
-  >`SELECT game_id, version, progress, budget_micros, recency_from FROM boundary_pots`;
+  const pots = await tx<Omit<BoundaryPot, 'recent' | 'due'>[]>`
+    SELECT game_id, version, progress, budget_micros, recency_from IS NOT NULL AS remembers_players FROM boundary_pots`;
   const recent = await tx<{ gameId: number; playerId: string; spinId: bigint }[]>`
     SELECT game_id, player_id, spin_id FROM boundary_recency ORDER BY spin_id`;
-  const due = await tx<
-    { gameId: number; eventId: bigint; playerId: string; amountMicros: bigint; isTrigger: boolean }[]
-  >`
-    SELECT game_id, event_id, player_id, amount_micros, is_trigger FROM communal_shares
+  const due = await tx<(BoundaryPot['due'][number] & { gameId: number })[]>`
+    SELECT game_id, event_id, player_id, amount_micros AS micros, is_trigger FROM communal_shares
     WHERE entry_id >= ${fromId} AND event_id < ${fromId} ORDER BY entry_id`;
   return pots.map((pot) => ({
-    gameId: pot.gameId,
-    version: pot.version,
-    progress: pot.progress,
-    budgetMicros: pot.budgetMicros,
-    remembersPlayers: pot.recencyFrom !== null,
-    recent: recent
-      .filter((each) => each.gameId === pot.gameId)
-      .map((each) => ({ playerId: each.playerId, spinId: each.spinId })),
-    due: due
-      .filter((each) => each.gameId === pot.gameId)
-      .map((each) => ({
-        eventId: each.eventId,
-        playerId: each.playerId,
-        micros: each.amountMicros,
-        isTrigger: each.isTrigger,
-      })),
+    ...pot,
+    recent: recent.filter((each) => each.gameId === pot.gameId),
+    due: due.filter((each) => each.gameId === pot.gameId),
   }));
 }
 

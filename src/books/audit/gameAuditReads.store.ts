@@ -40,21 +40,11 @@ const prizes = (member: string): unknown =>
 
 export async function auditedRaffles(tx: Transaction): Promise<Map<number, AuditedRaffle>> {
   const rows = await tx<
-    {
-      gameId: number;
-      text: string;
-      poolSize: number;
-      ticketPrice: string;
-      amounts: string[];
-      counts: string[];
-      isClosed: boolean;
-      isVoided: boolean;
-      isDone: boolean;
-      refundedTo: bigint;
-    }[]
+    (Omit<AuditedRaffle, 'counts' | 'refunds'> &
+      Omit<AuditedRefunds, 'failures'> & { gameId: number; counts: string[]; isVoided: boolean })[]
   >`
     SELECT game_id, prize_table::text AS text, pool_size, prize_table->>'ticketPriceUsd' AS ticket_price,
-      ${prizes('valueUsd')} AS amounts, ${prizes('count')} AS counts, closed_at IS NOT NULL AS is_closed,
+      ${prizes('valueUsd')} AS values, ${prizes('count')} AS counts, closed_at IS NOT NULL AS is_closed,
       voided_at IS NOT NULL AS is_voided, refunds_done_at IS NOT NULL AS is_done, refunded_to FROM raffles`;
   const failed = await tx<
     { gameId: number; entryId: bigint }[]
@@ -69,12 +59,8 @@ export async function auditedRaffles(tx: Transaction): Promise<Map<number, Audit
     rows.map((row) => [
       row.gameId,
       {
-        text: row.text,
-        poolSize: row.poolSize,
-        ticketPrice: row.ticketPrice,
-        values: row.amounts,
+        ...row,
         counts: row.counts.map(Number),
-        isClosed: row.isClosed,
         refunds: row.isVoided
           ? {
               isDone: row.isDone,

@@ -84,21 +84,12 @@ export async function withSettlementSnapshot<T>(
     await tx`LOCK TABLE ledger IN ACCESS SHARE MODE`;
     await tx.patiently();
     const only = raw(partnerId === undefined ? 'true' : `partner_id = ${Number(partnerId)}`);
-    const links = await tx<
-      {
-        partnerId: number;
-        date: string;
-        revision: number;
-        status: ReportStatus;
-        isComplete: boolean;
-        integrityHash: string;
-      }[]
-    >`
+    const links = await tx<Link[]>`
       SELECT partner_id, report_date::text AS date, revision, status, is_complete, integrity_hash
       FROM settlement_reports WHERE ${only} ORDER BY report_id`;
-    const witnesses = await tx<{ subject: string; revision: number; status: string; hash: string }[]>`
+    const witnesses = await tx<AuditedSettlement[]>`
       SELECT subject, (after->>'revision')::int AS revision, after->>'reportStatus' AS status,
-             after->>'integrityHash' AS hash
+             after->>'integrityHash' AS integrity_hash
       FROM audit_log WHERE action LIKE 'settlement.%'
         AND (${partnerId ?? null}::int IS NULL OR subject LIKE 'settlement:' || ${partnerId ?? null}::int || ':%')
       ORDER BY audit_id`;
@@ -111,19 +102,12 @@ export async function withSettlementSnapshot<T>(
       firstEntryId: oldest?.entryId,
       dropped: new Map(dropped.map(({ day, manifest }) => [day, (JSON.parse(manifest) as Manifest).totals])),
       links,
-      witnesses: witnesses.map(({ subject, revision, status, hash }) => ({
-        subject,
-        revision,
-        status,
-        integrityHash: hash,
-      })),
+      witnesses,
       firstDays: new Map(firstDays.map((row) => [row.partnerId, row.firstDay])),
-      async texts(date) {
-        const rows = await tx<{ partnerId: number; revision: number; text: string }[]>`
+      texts: (date) =>
+        tx<ReportText[]>`
           SELECT partner_id, revision, report::text AS text FROM settlement_reports
-          WHERE report_date = ${date}::date AND ${only} ORDER BY report_id`;
-        return rows;
-      },
+          WHERE report_date = ${date}::date AND ${only} ORDER BY report_id`,
       openRounds: (of, before) => openRoundsAt(tx, of, before),
       sums: (ids, of) => ledgerSums(tx, ids, of ?? partnerId),
     });
@@ -139,16 +123,7 @@ async function ledgerSums(
   // The range is literal SQL text. With bound parameters the planner could not exclude the partitions of
   // other days.
   const range = raw(`entry_id >= ${from} AND entry_id < ${to}`);
-  const rows = await tx<
-    {
-      partnerId: number;
-      kind: number;
-      gameId: number;
-      entries: bigint;
-      wagered: bigint;
-      credited: bigint;
-    }[]
-  >`
+  const rows = await tx<Total[]>`
     SELECT partner_id, kind, game_id, count(*) AS entries, sum(wager_micros) AS wagered,
            sum(credit_micros) AS credited
     FROM ledger WHERE ${range} AND ${only} GROUP BY partner_id, kind, game_id`;

@@ -170,25 +170,20 @@ async function figuresOf(
   { partnerId, date, start, end }: ReportedDay,
 ): Promise<{ games: GameFigures[]; adjustmentsMicros: bigint; toId: bigint }> {
   const rows = await tx<
-    {
+    (Omit<GameFigures, 'gameConfigId' | 'gameType' | 'certifiedRtp'> & {
       toId: bigint;
       adjustments: bigint;
-      gameId: number | null;
-      configName: string;
-      displayName: string;
+      gameConfigId: number | null;
       gameType: GameType;
       certifiedRtp: string | null;
       prizeTable: PrizeTableUsd | null;
-      spins: bigint;
-      wagered: bigint;
-      paid: bigint;
-      bonus: bigint;
-    }[]
+    })[]
   >`
     SELECT ${WATERMARK} AS to_id, coalesce(a.amount_micros, 0) AS adjustments,
-           g.game_id, g.config_name, g.display_name, g.game_type, g.sheet->>'certifiedRtp' AS certified_rtp,
-           g.prize_table, coalesce(g.spins, 0) AS spins, coalesce(g.wagered_micros, 0) AS wagered,
-           coalesce(g.paid_micros, 0) AS paid, coalesce(g.bonus_micros, 0) AS bonus
+           g.game_id AS game_config_id, g.config_name, g.display_name, g.game_type,
+           g.sheet->>'certifiedRtp' AS certified_rtp, g.prize_table, coalesce(g.spins, 0) AS spins,
+           coalesce(g.wagered_micros, 0) AS wagered_micros, coalesce(g.paid_micros, 0) AS paid_micros,
+           coalesce(g.bonus_micros, 0) AS community_bonus_micros
     FROM partners p JOIN cells c USING (cell)
       LEFT JOIN adjustment_days a ON a.partner_id = p.partner_id AND a.day = ${date}::date
       LEFT JOIN (SELECT games.game_id, games.partner_id, config_name, display_name, game_type, sheet, prize_table,
@@ -204,19 +199,11 @@ async function figuresOf(
   return {
     toId: rows[0]!.toId,
     adjustmentsMicros: rows[0]!.adjustments,
-    games: rows
-      .filter((row) => row.gameId !== null)
-      .map((row) => ({
-        gameConfigId: row.gameId!,
-        configName: row.configName,
-        displayName: row.displayName,
-        gameType: row.gameType,
-        certifiedRtp: certifiedRtp(row),
-        spins: row.spins,
-        wageredMicros: row.wagered,
-        paidMicros: row.paid,
-        communityBonusMicros: row.bonus,
-      })),
+    games: rows.flatMap((row) =>
+      row.gameConfigId === null
+        ? []
+        : [{ ...row, gameConfigId: row.gameConfigId, certifiedRtp: certifiedRtp(row) }],
+    ),
   };
 }
 
