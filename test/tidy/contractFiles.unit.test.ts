@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { contractFiles } from '../../openapi/files.js';
+import { settings } from '../../src/api/partners/contract.js';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 
@@ -18,3 +19,13 @@ test('the generated OpenAPI files, error catalogue and path tree match the schem
   ]);
   for (const [path, text] of files) expect(readFileSync(join(ROOT, path), 'utf8'), path).toBe(text);
 });
+
+test.each(['src/cli/operator/partnerCommands.ts', 'console/pages/partners.tsx', 'docs/contract.md'])(
+  'each setting of a partner is in %s',
+  (path) => {
+    const text = readFileSync(join(ROOT, path), 'utf8');
+    const names = Object.keys(settings);
+    expect(names.length).toBeGreaterThan(5);
+    expect(names.filter((name) => !new RegExp(`['"\`]${name}['"\`]`).test(text))).toEqual([]);
+  },
+);

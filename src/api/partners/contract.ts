@@ -29,7 +29,7 @@ export const BalanceMode = Type.Union([Type.Literal('track'), Type.Literal('enfo
 
 const cap = (description: string) => Type.Integer({ minimum: 0, maximum: 100_000, description });
 
-const settings = {
+export const settings = {
   spinRateLimit: Type.Integer({ ...RATE_LIMIT, description: 'Maximum number of spins in a minute' }),
   apiRateLimit: Type.Integer({ ...RATE_LIMIT, description: 'Maximum number of other requests in a minute' }),
   openingBalanceUsd: Type.Number({ minimum: 0, description: 'Balance of a new player, in USD' }),
