@@ -222,35 +222,14 @@ export async function nextDueMs(sql: Sql): Promise<number> {
   return row.ms ?? Number.POSITIVE_INFINITY;
 }
 
-interface DueRow {
-  deliveryId: string;
-  webhookId: number;
-  eventId: string;
-  event: string;
-  body: string;
-  url: string;
-  secret: string;
-  previousSecret: string | null;
-  previousSecretUntil: Date | null;
-  environment: Environment;
-  attempts: number;
-  maxAttempts: number;
-}
+type DueRow = Omit<DueDelivery, 'previous'> & {
+  readonly previousSecret: string | null;
+  readonly previousSecretUntil: Date | null;
+};
 
-const dueOf = (row: DueRow): DueDelivery => ({
-  deliveryId: row.deliveryId,
-  webhookId: row.webhookId,
-  eventId: row.eventId,
-  event: row.event,
-  body: row.body,
-  url: row.url,
-  secret: row.secret,
-  ...(row.previousSecret === null || row.previousSecretUntil === null
-    ? {}
-    : { previous: { secret: row.previousSecret, until: row.previousSecretUntil } }),
-  environment: row.environment,
-  attempts: row.attempts,
-  maxAttempts: row.maxAttempts,
+const dueOf = ({ previousSecret: secret, previousSecretUntil: until, ...row }: DueRow): DueDelivery => ({
+  ...row,
+  ...(secret === null || until === null ? {} : { previous: { secret, until } }),
 });
 
 export async function prolongLeases(

@@ -42,18 +42,7 @@ export class SettlementList {
         : raw(`NOT EXISTS (
         SELECT 1 FROM settlement_reports n
         WHERE n.partner_id = r.partner_id AND n.report_date = r.report_date AND n.revision > r.revision)`);
-    const rows = await this.#sql<
-      {
-        partnerId: number;
-        slug: string;
-        reportDate: string;
-        revision: number;
-        status: ReportStatus;
-        totalSpins: bigint;
-        ggrUsd: string;
-        disputeReason: string | null;
-      }[]
-    >`
+    const reports = await this.#sql<ListedReport[]>`
       SELECT partner_id, slug, report_date::text AS report_date, revision, status,
         (report->>'totalSpins')::numeric AS total_spins, report->>'ggrUsd' AS ggr_usd, dispute_reason
       FROM settlement_reports r JOIN partners USING (partner_id)
@@ -64,9 +53,6 @@ export class SettlementList {
         SELECT 1 FROM settlement_reports r
         WHERE status = coalesce(${status ?? null}::text, status) AND ${isListed}
         LIMIT ${COUNTED_MAX}) c`;
-    return {
-      reports: rows,
-      total: safe(count!.total),
-    };
+    return { reports, total: safe(count!.total) };
   }
 }

@@ -61,19 +61,10 @@ const RECORD_COLUMNS = raw(
   'day::text AS day, from_day::text AS from_day, span AS "window", spins, wagered_micros, paid_micros, mean, sigma, z, nats, state, judged_at',
 );
 
-interface ReviewRow {
-  reviewId: number;
-  gameId: number;
-  span: RtpWindow;
-  openedAt: Date;
-  openedDay: string;
-  finding: RtpFinding | null;
-  closedAt: Date | null;
-  closedBy: string | null;
-}
+type ReviewRow = Omit<RtpReview, 'notes' | 'records'> & { readonly openedDay: string };
 
 const REVIEW_COLUMNS = raw(
-  'review_id, game_id, span, opened_at, opened_day::text AS opened_day, finding, closed_at, closed_by',
+  'review_id, game_id, span AS "window", opened_at, opened_day::text AS opened_day, finding, closed_at, closed_by',
 );
 
 /**
@@ -112,13 +103,13 @@ export interface OpenReviews {
 }
 
 export async function openReviews(sql: Sql): Promise<OpenReviews> {
-  const [row] = await sql<{ open: bigint; oldest: number; alerts: bigint }[]>`
-    SELECT count(*) AS open, coalesce(extract(epoch FROM now() - min(opened_at)), 0)::float8 AS oldest,
-      count(*) FILTER (WHERE (SELECT state FROM rtp_records c WHERE c.game_id = r.game_id AND span = 'ROLLING_30'
-        ORDER BY day DESC LIMIT 1) = 'ALERT') AS alerts
+  const [row] = await sql<[OpenReviews]>`
+    SELECT count(*)::int AS open,
+      greatest(coalesce(extract(epoch FROM now() - min(opened_at)), 0), 0)::float8 AS oldest_seconds,
+      (count(*) FILTER (WHERE (SELECT state FROM rtp_records c WHERE c.game_id = r.game_id AND span = 'ROLLING_30'
+        ORDER BY day DESC LIMIT 1) = 'ALERT'))::int AS alerts_of_30_days
     FROM rtp_reviews r WHERE closed_at IS NULL`;
-  const { open, oldest, alerts } = row!;
-  return { open: safe(open), oldestSeconds: Math.max(0, oldest), alertsOf30Days: safe(alerts) };
+  return row;
 }
 
 export class Rtp {
@@ -296,15 +287,6 @@ async function reviewOf(sql: Sql | Transaction, row: ReviewRow): Promise<RtpRevi
         AND judged_at <= coalesce(${row.closedAt}::timestamptz, 'infinity')
       ORDER BY rtp_records.day DESC, span LIMIT ${REVIEW_RECORDS_MAX}) newest
     ORDER BY newest.day, newest."window" DESC`;
-  return {
-    reviewId: row.reviewId,
-    gameId: row.gameId,
-    window: row.span,
-    openedAt: row.openedAt,
-    finding: row.finding,
-    closedAt: row.closedAt,
-    closedBy: row.closedBy,
-    notes,
-    records: records,
-  };
+  const { openedDay: _, ...review } = row;
+  return { ...review, notes, records };
 }

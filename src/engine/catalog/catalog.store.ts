@@ -119,20 +119,8 @@ export async function changesAfter(sql: Sql, after: bigint): Promise<DirectoryCh
       }[]
     >`SELECT key_id, partner_id, key_hash, expires_at, revoked_at, changed FROM api_keys WHERE changed > ${after}`;
     const games = await tx<
-      (TableColumns & {
-        gameId: number;
-        partnerId: number;
-        cell: number;
-        parSheetId: number | null;
-        prizeTable: PrizeTableUsd | null;
-        sealedAt: Date | null;
-        gameType: GameType;
-        status: string;
-        closedAt: Date | null;
-        voidedAt: Date | null;
-        blocksRequested: number;
-        changed: bigint;
-      })[]
+      (Omit<CatalogGame, 'table' | 'status'> &
+        TableColumns & { status: string; closedAt: Date | null; voidedAt: Date | null; changed: bigint })[]
     >`SELECT game_id, partner_id, cell, par_sheet_id, prize_table, sealed_at, closed_at, voided_at, game_type, status, blocks_requested,
         wager_micros, rules, round_timeout_s, games.changed
       FROM games JOIN partners USING (partner_id) LEFT JOIN raffles USING (game_id)

@@ -18,23 +18,9 @@ export interface DealingSwitch {
   readonly changedAt: Date | null;
 }
 
-interface Row {
-  isOn: boolean;
-  reason: string | null;
-  actor: string | null;
-  changedAt: Date | null;
-}
-
-const fromRow = ({ isOn, reason, actor, changedAt }: Row): DealingSwitch => ({
-  isOn,
-  reason,
-  actor,
-  changedAt,
-});
-
 async function dealingSwitch(sql: Sql | Transaction): Promise<DealingSwitch> {
-  const [row] = await sql<Row[]>`SELECT is_on, reason, actor, changed_at FROM dealing`;
-  return fromRow(row!);
+  const [row] = await sql<[DealingSwitch]>`SELECT is_on, reason, actor, changed_at FROM dealing`;
+  return row;
 }
 
 /** Reads the dealing switch for all games if it changed after the change `after`. */
@@ -44,7 +30,7 @@ export async function dealingAfter(
 ): Promise<{ isOn: boolean; changed: bigint } | undefined> {
   const [row] = await tx<{ isOn: boolean; changed: bigint }[]>`
     SELECT is_on, changed FROM dealing WHERE changed > ${after}`;
-  return row === undefined ? undefined : { isOn: row.isOn, changed: row.changed };
+  return row;
 }
 
 /**

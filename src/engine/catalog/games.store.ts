@@ -42,17 +42,9 @@ export interface GameRow {
   raffle: RaffleRow | undefined;
 }
 
-interface Row {
-  gameId: number;
-  partnerId: number;
-  parSheetId: number | null;
-  certifiedRtp: number | null;
-  gameType: GameType;
-  configName: string;
-  displayName: string;
+interface Row extends Omit<GameRow, 'status' | 'statusReason' | 'raffle'> {
   status: string;
   statusReason: 'RESTORED' | null;
-  createdAt: Date;
   prizeTable?: PrizeTableUsd | null;
   poolSize: number | null;
   commitment: string | null;

@@ -21,17 +21,11 @@ export type OperatorRow = Omit<
   'status'
 >;
 
-interface Row {
-  name: string;
+interface Row extends Omit<OperatorRow, 'role'> {
   /** An operator with the role support has auditor here, and `isSupport`. */
   role: Exclude<Role, 'support'>;
   isSupport: boolean;
   keyHash: Buffer;
-  prefix: string | null;
-  createdAt: Date;
-  issuedAt: Date;
-  expiresAt: Date | null;
-  revokedAt: Date | null;
   changed: bigint;
 }
 

@@ -29,24 +29,8 @@ export interface CommittedPot {
   readonly rules: CommunalRules;
 }
 
-interface BookedPotRow {
-  gameId: number;
-  progress: bigint;
-  budgetMicros: bigint;
-  paid: bigint;
-  rules: CommunalRules;
-}
-
 const BOOKED_POT = raw(`game_id, progress, budget_micros, rules,
-  (SELECT coalesce(sum(paid_micros), 0) FROM communal_days d WHERE d.game_id = p.game_id) AS paid`);
-
-const bookedPotOf = (row: BookedPotRow): CommittedPot => ({
-  gameId: row.gameId,
-  progress: row.progress,
-  budgetMicros: row.budgetMicros,
-  paidMicros: row.paid,
-  rules: row.rules,
-});
+  (SELECT coalesce(sum(paid_micros), 0) FROM communal_days d WHERE d.game_id = p.game_id) AS paid_micros`);
 
 /** Reads the pots of these cells. If there are more than `max`, it reads those that changed last. */
 export async function committedPots(
@@ -54,11 +38,10 @@ export async function committedPots(
   cells: readonly number[],
   max: number,
 ): Promise<CommittedPot[]> {
-  const rows = await sql<BookedPotRow[]>`
+  return sql<CommittedPot[]>`
     SELECT ${BOOKED_POT} FROM communal_pots p JOIN communal_rules USING (game_id, version) JOIN games USING (game_id)
       JOIN partners USING (partner_id)
     WHERE cell = ANY(${arrayOf(cells)}::int[]) ORDER BY noted_to DESC, game_id LIMIT ${max}`;
-  return rows.map(bookedPotOf);
 }
 
 // Funding ---------------------------------------------------------------------------------------------------
@@ -118,14 +101,6 @@ export interface PlayerShare {
   readonly amountMicros: bigint;
   readonly isTrigger: boolean;
   readonly notifiedBy: bigint | null;
-}
-
-interface NoticeRow {
-  eventId: bigint;
-  tierLevel: number;
-  tierName: string;
-  paidMicros: bigint;
-  share: bigint | null;
 }
 
 export class Communal {
@@ -200,14 +175,14 @@ export class Communal {
       })
     | undefined
   > {
-    const [row] = await this.#sql<(BookedPotRow & { version: number })[]>`
+    const [row] = await this.#sql<(CommittedPot & { version: number })[]>`
       SELECT ${BOOKED_POT}, version FROM communal_pots p JOIN communal_rules USING (game_id, version)
       WHERE game_id = ${gameId}`;
     return (
       row && {
         version: row.version,
         rules: row.rules,
-        paidMicros: row.paid,
+        paidMicros: row.paidMicros,
         progress: safe(row.progress),
         budgetMicros: safe(row.budgetMicros),
       }
@@ -363,14 +338,7 @@ export class Communal {
   }
 }
 
-const noticeOfRow = (row: NoticeRow, isTrigger: boolean): BonusNotice => ({
-  eventId: row.eventId,
-  tierLevel: row.tierLevel,
-  tierName: row.tierName,
-  paidMicros: safe(row.paidMicros),
-  shareMicros: safe(row.share ?? 0n),
-  isTrigger,
-});
+type NoticeMicros = 'paidMicros' | 'shareMicros';
 
 /**
  * Finds the bonuses that spins notified their players of, by the spins' entry ids. Spins without a notice are
@@ -380,10 +348,16 @@ export async function noticesOfSpins(
   sql: Sql,
   spinIds: readonly bigint[],
 ): Promise<Map<bigint, BonusNotice>> {
-  const rows = await sql<(NoticeRow & { spinId: bigint })[]>`
-    SELECT u.spin_id, e.event_id, tier_level, tier_name, paid_micros, s.amount_micros AS share
+  const rows = await sql<(Omit<BonusNotice, NoticeMicros> & Record<NoticeMicros | 'spinId', bigint>)[]>`
+    SELECT u.spin_id, e.event_id, tier_level, tier_name, paid_micros, coalesce(s.amount_micros, 0) AS share_micros,
+      e.event_id = u.spin_id AS is_trigger
     FROM unnest(${arrayOf(spinIds)}::bigint[]) AS u(spin_id)
       LEFT JOIN communal_shares s ON s.told_by = u.spin_id
       JOIN communal_events e ON e.event_id = coalesce(s.event_id, u.spin_id) AND paid_micros > 0`;
-  return new Map(rows.map((row) => [row.spinId, noticeOfRow(row, row.eventId === row.spinId)]));
+  return new Map(
+    rows.map(({ spinId, ...row }) => [
+      spinId,
+      { ...row, paidMicros: safe(row.paidMicros), shareMicros: safe(row.shareMicros) },
+    ]),
+  );
 }

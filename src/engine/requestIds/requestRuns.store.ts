@@ -52,15 +52,7 @@ export interface RunsWatermark {
   readonly cursorId: bigint;
 }
 
-interface RunRow {
-  runId: number;
-  cell: number;
-  fromId: bigint;
-  toId: bigint;
-  ids: bigint;
-  filterBytes: bigint;
-  filterHash: bigint;
-}
+type RunRow = Omit<RequestRun, 'ids' | 'filterBytes'> & Record<'ids' | 'filterBytes', bigint>;
 
 const runOfRow = (row: RunRow): RequestRun => ({
   ...row,
