@@ -76,7 +76,7 @@ test('look-ups of uncommitted spins wait for an announcement with few queries an
   redis.disconnect();
   let questions = 0;
   cable.beforeRequest = (chunk) => {
-    if (chunk.includes('cursor_id FROM cells')) questions++;
+    if (chunk.includes('cursor_id AS cursor FROM cells')) questions++;
   };
   let answered = 0;
   const looks = Array.from({ length: 200 }, async () => {
