@@ -194,7 +194,7 @@ describe('starting with one command', () => {
 describe('settings of the service', () => {
   test('names each wrong setting once, with its allowed values', () => {
     expect(() => readConfig({ ...environment(), ACK: 'foo', PORT: 'ninety' })).toThrow(
-      /^PORT must be integer; ACK must be redis, replica or ledger$/,
+      /^PORT must be an integer; ACK must be redis, replica or ledger$/,
     );
   });
 

@@ -95,7 +95,7 @@ export async function blockRefused(session: Session, state: State): Promise<Touc
   const path = `/partners/${session.partner.partnerId}/players/${pathPart(player.playerId)}`;
   const reply = await session.operator('PATCH', path, { status, reason: 'model' });
   session.expect(reply, 'block refused by Redis', '202');
-  same('the change is in force', at(reply.json, 'isInForce'), 'false');
+  same('the change is in force', at(reply.json, 'isInForce'), false);
   player.isBlocked = !player.isBlocked;
   return { players: [player.playerId], games: [] };
 }
