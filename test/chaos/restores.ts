@@ -198,6 +198,8 @@ export const RESTORES = {
         async () => {
           await rm(join(arena.folder, LOG_COPY), { recursive: true, force: true });
           await rename(join(arena.folder, LOG_MIRROR), join(arena.folder, LOG_COPY));
+          // Only a start with the copy can find that the restored log lacks records of it.
+          await isRefused(arena);
           await importLog(arena);
         },
       ),
