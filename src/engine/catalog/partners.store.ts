@@ -88,8 +88,8 @@ function formerCellsOf({ cell, formerCells: texts }: PartnerTableRow): FormerCel
 }
 
 /**
- * Every spin reads its partner, so the members are named: an object that is spread from a row of the driver is
- * slower to read.
+ * Every spin reads its partner, so the members are named: an object that is spread from a row of the driver
+ * is slower to read.
  */
 export const partnerFromRow = (row: PartnerTableRow): PartnerRow => ({
   partnerId: row.partnerId,
