@@ -5,6 +5,7 @@
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Spindle } from '../../../clients/typescript/src/index.js';
+import { SpinBody } from '../../../src/api/spins/contract.js';
 import { verifySettlements } from '../../../src/books/settlement/verify.js';
 import { connectPostgres } from '../../../src/postgres/connect.js';
 import { freshStores } from '../../setup/freshStores.js';
@@ -226,6 +227,95 @@ test("pages through a player's spins and tickets, and lists the player's bonus s
   }
 });
 
+/**
+ * Has every member of the schema, so that a new one joins the tests by itself. It gets a text; if it takes no
+ * text, the service refuses the spin until the member has a value here.
+ */
+const fullBody = (words: string): SpinBody => ({
+  ...(Object.fromEntries(
+    Object.keys(SpinBody.properties).map((name) => [name, `${words} ${name}`]),
+  ) as unknown as Required<SpinBody>),
+  gameId: slot,
+  wagerUsd: 0.25,
+});
+const post = async (body: SpinBody) => {
+  const answer = await service.spin<Spin & { errorCode?: string }>(partner.key, body);
+  if (answer.status === 200 && answer.headers.get('idempotent-replayed') === null)
+    answered.set(answer.body.spinId, answer.body);
+  return answer;
+};
+
+test.each(['plain', 'ünusual'])(
+  'every reader shows each member that a partner sent with a spin (%s texts)',
+  async (words) => {
+    const sent = fullBody(words);
+    const { playerId, wagerUsd, ...others } = sent;
+    const { status, text, body } = await post(sent);
+    expect(status, text).toBe(200);
+    const [player, request] = [playerId, sent.requestId!].map(encodeURIComponent);
+    const partnerPath = `/partners/${partner.partnerId}`;
+    const { spins: requested } = await shown<{ spins: { spin: Spin }[] }>(
+      `${partnerPath}/requests?requestId=${request}`,
+    );
+    const sql = connectPostgres(stores.databaseUrl, { max: 1, name: 'test', onError: () => {} });
+    const rows = await sql`
+      SELECT * FROM ledger WHERE partner_id = ${partner.partnerId} AND player_id = ${playerId} AND wager_micros > 0`;
+    await sql.end();
+    expect({
+      ledger: rows,
+      spin: await get<Spin>(`/spins/${body.spinId}`),
+      feed: await feed(`&playerId=${player}`),
+      csv: await csv(`&playerId=${player}`),
+      history: (await get<Page>(`/players/${player}/spins`)).spins,
+      recall: (await get<{ games: unknown[] }>(`/players/${player}/recall`)).games,
+      lookUp: await shown(`/spins/${body.spinId}`),
+      requested,
+    }).toMatchObject({
+      ledger: [{ ...others, playerId, wagerMicros: BigInt(wagerUsd * 1e6) }],
+      spin: sent,
+      feed: [sent],
+      csv: [Object.fromEntries(Object.entries(sent).map(([name, value]) => [name, `${value}`]))],
+      history: [{ ...others, wagerUsd }],
+      recall: [{ ...others, wagerUsd }],
+      lookUp: { spin: sent },
+      requested: [{ spin: sent }],
+    });
+  },
+);
+
+/**
+ * What happens to a repeated spin if one member has another value (docs/contract.md §8.4). For a new member
+ * we decide here: another request gets KS-4111, the same request is replayed.
+ */
+const OF_ANOTHER_VALUE: Record<keyof SpinBody, string> = {
+  gameId: 'KS-4111',
+  playerId: 'KS-4111',
+  wagerUsd: 'KS-4111',
+  requestId: 'dealt',
+};
+
+/** Repeats an answered spin unchanged, then with another value of each member. */
+async function expectRepetitions(words: string, answer: string): Promise<void> {
+  const sent = fullBody(words);
+  const outcomeOf = async (body: SpinBody) => {
+    const { status, text, headers, body: response } = await post(body);
+    if (status !== 200) return response.errorCode;
+    if (headers.get('idempotent-replayed') === null) return 'dealt';
+    return text === answer ? 'replayed' : text;
+  };
+  expect(await outcomeOf(sent)).toBe('replayed');
+  const others = { ...fullBody(`not ${words}`), gameId: raffle, wagerUsd: 0.5 };
+  const outcomes: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(others))
+    outcomes[name] = await outcomeOf({ ...sent, [name]: value });
+  expect(outcomes).toEqual(OF_ANOTHER_VALUE);
+}
+
+test('a repeated spin with another game, player or wager gets KS-4111', async () => {
+  const { text } = await post(fullBody('once'));
+  await expectRepetitions('once', text);
+});
+
 test('marks a forced spin, and shows no sealed block or outcome index for it', async () => {
   const found = await shown<Record<string, unknown>>(`/spins/${forcedId}`);
   expect(found).toMatchObject({
@@ -287,6 +377,7 @@ test('every reader still shows all earlier entries, and later ones, after a part
     game: (await shown<Operated>(`/games/${slot}`)).totals,
     pot: await shown<Pot>(`/games/${slot}/communal`),
   });
+  const { text: answer } = await post(fullBody('bound'));
   const before = await all();
   await movePartner(service, partner.partnerId, 1);
   expect(await all()).toEqual(before);
@@ -307,6 +398,7 @@ test('every reader still shows all earlier entries, and later ones, after a part
   } finally {
     await Promise.all([sql.end(), books.end()]);
   }
+  await expectRepetitions('bound', answer);
   const next = await spin('alice');
   expect((await feed()).at(-1)!.spinId).toBe(next.spinId);
   expect((await csv()).at(-1)!.spinId).toBe(next.spinId);
