@@ -9,6 +9,8 @@ import {
   BATCH_KIND,
   BATCH_PARTNER,
   BATCH_SPIN,
+  CAMPAIGN_END,
+  CAMPAIGN_MARK,
   FINGERPRINT_BYTES,
   PARTNER_FLAGS,
   PAYOUT,
@@ -55,6 +57,7 @@ export interface SpinItem {
   readonly gameId: number;
   readonly playerId: string;
   readonly requestId: string | undefined;
+  readonly campaign?: string | undefined;
   /**
    * True if the game belongs to the partner and the wager is the game's wager. Otherwise the request can't be
    * a repetition of an earlier one.
@@ -86,6 +89,7 @@ const SPIN_BYTES = BATCH_SPIN.bytes;
  */
 const PLAYER_BYTES_MAX = 128 * 4 + 11;
 const REQUEST_BYTES_MAX = 128 * 4;
+const CAMPAIGN_BYTES_MAX = 32 * 4 + CAMPAIGN_END.bytes;
 
 /** One partner of a batch, with the positions of its players and request ids in the batch. */
 interface PartnerPlaces {
@@ -154,7 +158,7 @@ export class BatchEncoder {
       tableBytes;
     const bytesMax =
       headBytesMax +
-      items.length * (SPIN_BYTES + PLAYER_BYTES_MAX + REQUEST_BYTES_MAX) +
+      items.length * (SPIN_BYTES + PLAYER_BYTES_MAX + REQUEST_BYTES_MAX + CAMPAIGN_BYTES_MAX) +
       players.buffer.length +
       requests.buffer.length;
     if (this.#buffer.length < bytesMax) this.#buffer = Buffer.allocUnsafe(bytesMax * 2);
@@ -289,14 +293,16 @@ export class BatchEncoder {
     writeUInt16(buffer, playerBytes, at + SPIN.playerLength);
     if (requestId === undefined) {
       buffer.fill(0, at + SPIN.requestId, at + SPIN.playerLength);
-      writeUInt16(buffer, 0, at + SPIN.requestLength);
-      return textAt;
+      const campaignBytes = writeCampaign(buffer, item.campaign, textAt);
+      writeUInt16(buffer, campaignBytes, at + SPIN.requestLength);
+      return textAt + campaignBytes;
     }
     writeUInt16(buffer, requestPlace, at + SPIN.requestId);
     const fingerprintAt = at + SPIN.fingerprint;
     if (item.mayEqual) writeFingerprint(buffer, fingerprintAt, item.gameId, item.playerId);
     else buffer.fill(0xff, fingerprintAt, fingerprintAt + FINGERPRINT_BYTES);
-    const requestBytes = writeText(buffer, requestId, textAt);
+    let requestBytes = writeText(buffer, requestId, textAt);
+    requestBytes += writeCampaign(buffer, item.campaign, textAt + requestBytes);
     writeUInt16(buffer, requestBytes, at + SPIN.requestLength);
     return textAt + requestBytes;
   }
@@ -396,6 +402,15 @@ export function writeText(buffer: Buffer, text: string, at: number): number {
     buffer[at + i] = unit;
   }
   return text.length;
+}
+
+/** @returns number of the written bytes */
+function writeCampaign(buffer: Buffer, campaign: string | undefined, at: number): number {
+  if (campaign === undefined) return 0;
+  const length = writeText(buffer, campaign, at);
+  buffer[at + length + CAMPAIGN_END.at.length] = length;
+  buffer[at + length + CAMPAIGN_END.at.mark] = CAMPAIGN_MARK;
+  return length + CAMPAIGN_END.bytes;
 }
 
 function writeUInt32(buffer: Buffer, value: number, at: number): void {
