@@ -13,7 +13,7 @@ export interface Formats {
  * Formats that this build can read and write. Each cell has a field `format` with the format of its data; if
  * it is absent, the format is 1.
  */
-export const FORMATS: Formats = { oldest: 1, newest: 2 };
+export const FORMATS: Formats = { oldest: 1, newest: 1 };
 
 /** Thrown when a build meets data in a format that it can't read. The message says what to do. */
 export class FormatError extends Error {}

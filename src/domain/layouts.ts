@@ -170,12 +170,6 @@ export const ENTRY_BODY = layout({
 
 /** Length of `<partner id>:<playerId>` and length of the requestId, in bytes. */
 export const ENTRY_TEXT = layout({ playerLength: u16, requestLength: u16 });
-/**
- * Last bytes of the entry of a spin with a campaign, from format 2 on. The campaign is before them, after the
- * requestId, and `requestLength` has the length of all three. `mark` never occurs in UTF-8.
- */
-export const CAMPAIGN_END = layout({ length: u8, mark: u8 });
-export const CAMPAIGN_MARK = 0xff;
 export const ENTRY = layout({ ...ENTRY_HEAD.members, ...ENTRY_BODY.members, ...ENTRY_TEXT.members });
 
 // A batch of spins and its reply (lua/deal.lua) -----------------------------------------------------------

@@ -121,14 +121,6 @@ export const LEDGER_COLUMNS = {
     parquet: 'text',
     readBy: ['rebuild', 'keptAudit'],
   },
-  campaign: {
-    name: 'campaign',
-    type: 'text',
-    isNullable: true,
-    value: 'string',
-    parquet: 'dictionary',
-    readBy: [],
-  },
 } as const satisfies Readonly<Record<string, LedgerColumn>>;
 
 type Columns = typeof LEDGER_COLUMNS;

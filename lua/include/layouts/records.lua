@@ -36,6 +36,6 @@ local PAYOUT_BYTES = 8
 local MONEY_MAX = 9e15
 local NET_MAX = 9e18
 local READ_AHEAD = 16
-local FORMAT_NEWEST = 2
+local FORMAT_NEWEST = 1
 local IS_BLOCKED = 1
 local HAS_LISTED = 2

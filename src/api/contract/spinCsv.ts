@@ -30,7 +30,6 @@ const SPIN_COLUMNS: Readonly<Record<string, SpinColumn>> = {
   balanceUsd: ({ balanceMicros }) => microsToUsdText(balanceMicros),
   sandbox: ({ tail }) => (tail.isForced ? 'forced' : ''),
   outcomeIndex: ({ outcomeIndex }) => outcomeIndex ?? '',
-  campaign: ({ entry }, csvText) => (entry.campaign === null ? '' : csvText(entry.campaign)),
 };
 
 const SPIN_COLUMN_VALUES = Object.values(SPIN_COLUMNS);
@@ -40,4 +39,4 @@ export const SPIN_CSV_HEAD = `${Object.keys(SPIN_COLUMNS).join()}\r\n`;
 export const spinCsvRow = (spin: CsvSpin, csvText: CsvText): string =>
   `${SPIN_COLUMN_VALUES.map((column) => column(spin, csvText)).join()}\r\n`;
 
-export const SPIN_CSV_EXAMPLE = `${SPIN_CSV_HEAD}04f965c9ca0a730d47062f0635d6a943,2026-11-22T04:14:01.121Z,3,"alice","0197d2c4-9c1e-7a55-8f6e-3b1f0a2c4d5e",0.25,0.5,1,1000.25,,1041,\r\n`;
+export const SPIN_CSV_EXAMPLE = `${SPIN_CSV_HEAD}04f965c9ca0a730d47062f0635d6a943,2026-11-22T04:14:01.121Z,3,"alice","0197d2c4-9c1e-7a55-8f6e-3b1f0a2c4d5e",0.25,0.5,1,1000.25,,1041\r\n`;

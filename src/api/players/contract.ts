@@ -147,7 +147,6 @@ export const RecalledGame = Type.Object({
   communityBonus: Type.Optional(nullable(CommunityBonus)),
   sandbox: SandboxMark,
   requestId: Type.Optional(Type.String({ description: 'The `requestId` of the request' })),
-  campaign: Type.Optional(Type.String({ description: 'The `campaign` of the request' })),
   outcomeIndex: Type.Optional(
     nullable(
       Type.Integer({

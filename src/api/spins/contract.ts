@@ -26,17 +26,12 @@ export const BINDING_TIME =
 
 export const SPIN_BYTES_MAX = 4096;
 
-const CAMPAIGN_PATTERN = '^[^\\p{Cc}\\p{Cs}]{1,32}$';
-
 export const SpinBody = Type.Object({
   gameId: id('The `gameConfigId` of the game'),
   playerId: opaque("The partner's own identifier of the player"),
   wagerUsd: usd("The game's fixed wager, in USD"),
   requestId: Type.Optional(
     opaque(`Idempotency key. ${BINDING_TIME} The id of a raffle ticket never expires.`),
-  ),
-  campaign: Type.Optional(
-    Type.String({ pattern: CAMPAIGN_PATTERN, description: "The partner's campaign that led to the spin" }),
   ),
 });
 
@@ -114,7 +109,6 @@ const historyMembers = {
       description: "Index in the game's sequence of outcomes; null if a tester chose the outcome",
     }),
   ),
-  campaign: Type.Optional(Type.String({ description: 'The `campaign` of the request' })),
 };
 
 export const SpinRecord = Type.Object({ ...historyMembers, playerId: Type.String() });

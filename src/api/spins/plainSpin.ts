@@ -24,20 +24,17 @@ const CLOSE = 0x7d;
 /** A double distinguishes decimals of up to 15 digits. */
 const NUMBER_CHARACTERS_MAX = 15;
 const TEXT_CHARACTERS_MAX = 128;
-const CAMPAIGN_CHARACTERS_MAX = 32;
 
 const GAME_ID = Buffer.from('gameId"');
 const PLAYER_ID = Buffer.from('playerId"');
 const WAGER_USD = Buffer.from('wagerUsd"');
 const REQUEST_ID = Buffer.from('requestId"');
-const CAMPAIGN = Buffer.from('campaign"');
 /** All members of the schema. A new one must be read below, too: it does not compile otherwise. */
 const MEMBERS: Readonly<Record<keyof SpinBody, Buffer>> = {
   gameId: GAME_ID,
   playerId: PLAYER_ID,
   wagerUsd: WAGER_USD,
   requestId: REQUEST_ID,
-  campaign: CAMPAIGN,
 };
 /** The member names by their first letter, which is different for each name. */
 const NAMES = new Map(Object.values(MEMBERS).map((name) => [name[0]!, name]));
@@ -48,7 +45,6 @@ export function readPlainSpin(bytes: Buffer): SpinBody | undefined {
   let wagerUsd: number | undefined;
   let playerId: string | undefined;
   let requestId: string | undefined;
-  let campaign: string | undefined;
   let at = afterSpaces(bytes, 0);
   if (bytes[at] !== OPEN) return undefined;
   do {
@@ -81,9 +77,6 @@ export function readPlainSpin(bytes: Buffer): SpinBody | undefined {
       if (name === PLAYER_ID) {
         if (playerId !== undefined) return undefined;
         playerId = value;
-      } else if (name === CAMPAIGN) {
-        if (campaign !== undefined || characters > CAMPAIGN_CHARACTERS_MAX) return undefined;
-        campaign = value;
       } else {
         if (requestId !== undefined) return undefined;
         requestId = value;
@@ -93,10 +86,7 @@ export function readPlainSpin(bytes: Buffer): SpinBody | undefined {
   } while (bytes[at] === COMMA);
   if (bytes[at] !== CLOSE || afterSpaces(bytes, at + 1) !== bytes.length) return undefined;
   if (gameId === undefined || playerId === undefined || wagerUsd === undefined) return undefined;
-  const body: SpinBody =
-    requestId === undefined ? { gameId, playerId, wagerUsd } : { gameId, playerId, wagerUsd, requestId };
-  if (campaign !== undefined) body.campaign = campaign;
-  return body;
+  return requestId === undefined ? { gameId, playerId, wagerUsd } : { gameId, playerId, wagerUsd, requestId };
 }
 
 function afterSpaces(bytes: Buffer, from: number): number {

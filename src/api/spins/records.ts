@@ -67,7 +67,6 @@ export async function spinRecords(
       balanceBeforeUsd: jsonUsd(BigInt(shown.balanceBeforeMicros)),
       balanceAfterUsd: jsonUsd(BigInt(balanceMicros)),
       outcomeIndex: shown.outcomeIndex,
-      ...(entry.campaign !== null && { campaign: entry.campaign }),
     };
   };
   return Promise.all((await shownSpins(store, entries)).map(recordOf));

@@ -116,7 +116,6 @@ class PendingSpin implements SpinCommand {
   readonly gameId: number;
   readonly playerId: string;
   readonly requestId: string | undefined;
-  readonly campaign: string | undefined;
   readonly clearedAt: number | undefined;
   // What the catalog says of the spin, as of version #judgedAt.
   partner: Partner;
@@ -160,7 +159,6 @@ class PendingSpin implements SpinCommand {
     this.gameId = body.gameId;
     this.playerId = body.playerId;
     this.requestId = body.requestId;
-    this.campaign = services.spinRules.keepsCampaigns ? body.campaign : undefined;
     this.#judgedAt = services.catalog.version;
     this.#judge();
   }

@@ -9,8 +9,6 @@ import {
   BATCH_KIND,
   BATCH_PARTNER,
   BATCH_SPIN,
-  CAMPAIGN_END,
-  CAMPAIGN_MARK,
   FINGERPRINT_BYTES,
   PARTNER_FLAGS,
   PAYOUT,
@@ -57,7 +55,6 @@ export interface SpinItem {
   readonly gameId: number;
   readonly playerId: string;
   readonly requestId: string | undefined;
-  readonly campaign?: string | undefined;
   /**
    * True if the game belongs to the partner and the wager is the game's wager. Otherwise the request can't be
    * a repetition of an earlier one.
@@ -89,7 +86,6 @@ const SPIN_BYTES = BATCH_SPIN.bytes;
  */
 const PLAYER_BYTES_MAX = 128 * 4 + 11;
 const REQUEST_BYTES_MAX = 128 * 4;
-const CAMPAIGN_BYTES_MAX = 32 * 4 + CAMPAIGN_END.bytes;
 
 /** One partner of a batch, with the positions of its players and request ids in the batch. */
 interface PartnerPlaces {
@@ -158,7 +154,7 @@ export class BatchEncoder {
       tableBytes;
     const bytesMax =
       headBytesMax +
-      items.length * (SPIN_BYTES + PLAYER_BYTES_MAX + REQUEST_BYTES_MAX + CAMPAIGN_BYTES_MAX) +
+      items.length * (SPIN_BYTES + PLAYER_BYTES_MAX + REQUEST_BYTES_MAX) +
       players.buffer.length +
       requests.buffer.length;
     if (this.#buffer.length < bytesMax) this.#buffer = Buffer.allocUnsafe(bytesMax * 2);
@@ -293,16 +289,14 @@ export class BatchEncoder {
     writeUInt16(buffer, playerBytes, at + SPIN.playerLength);
     if (requestId === undefined) {
       buffer.fill(0, at + SPIN.requestId, at + SPIN.playerLength);
-      const campaignBytes = writeCampaign(buffer, item.campaign, textAt);
-      writeUInt16(buffer, campaignBytes, at + SPIN.requestLength);
-      return textAt + campaignBytes;
+      writeUInt16(buffer, 0, at + SPIN.requestLength);
+      return textAt;
     }
     writeUInt16(buffer, requestPlace, at + SPIN.requestId);
     const fingerprintAt = at + SPIN.fingerprint;
     if (item.mayEqual) writeFingerprint(buffer, fingerprintAt, item.gameId, item.playerId);
     else buffer.fill(0xff, fingerprintAt, fingerprintAt + FINGERPRINT_BYTES);
-    let requestBytes = writeText(buffer, requestId, textAt);
-    requestBytes += writeCampaign(buffer, item.campaign, textAt + requestBytes);
+    const requestBytes = writeText(buffer, requestId, textAt);
     writeUInt16(buffer, requestBytes, at + SPIN.requestLength);
     return textAt + requestBytes;
   }
@@ -402,15 +396,6 @@ export function writeText(buffer: Buffer, text: string, at: number): number {
     buffer[at + i] = unit;
   }
   return text.length;
-}
-
-/** @returns number of the written bytes */
-function writeCampaign(buffer: Buffer, campaign: string | undefined, at: number): number {
-  if (campaign === undefined) return 0;
-  const length = writeText(buffer, campaign, at);
-  buffer[at + length + CAMPAIGN_END.at.length] = length;
-  buffer[at + length + CAMPAIGN_END.at.mark] = CAMPAIGN_MARK;
-  return length + CAMPAIGN_END.bytes;
 }
 
 function writeUInt32(buffer: Buffer, value: number, at: number): void {

@@ -44,7 +44,7 @@ export interface SpinRulesParts {
   readonly faults: readonly DealingFault[];
   readonly store: Pick<EngineStore, 'ledgerEntries' | 'communal'>;
   readonly spinIds: SpinIds;
-  readonly nodes: Pick<RedisNodes, 'cell' | 'writtenFormat'>;
+  readonly nodes: Pick<RedisNodes, 'cell'>;
   readonly confirmations: Pick<Confirmations, 'cameTo'>;
   readonly moved: MovedPartners;
   readonly requestIds: RequestIds;
@@ -71,11 +71,6 @@ export class SpinRules {
     if (!catalog.dealsFor(partnerId)) return ERRORS.dealingOff;
     for (const { problem } of faults) if (problem !== undefined) return ERRORS.unavailable;
     return freshness.isBehind ? ERRORS.unavailable : undefined;
-  }
-
-  /** False until an upgrade from format 1 is finished, because the previous version can't read a campaign. */
-  get keepsCampaigns(): boolean {
-    return this.#parts.nodes.writtenFormat >= 2;
   }
 
   /** True if spins of the game are answered only after their commit. */

@@ -6,13 +6,13 @@
 
 import { DAY_MS } from '../../domain/days.js';
 import { readId, readSafeInt64 } from '../../domain/layout.js';
-import { CAMPAIGN_END, ENTRY, ROTATION } from '../../domain/layouts.js';
+import { ENTRY, ROTATION } from '../../domain/layouts.js';
 import { type EntryDefinition, entryOfCode, type NoteKind } from '../../domain/ledgerEntry.js';
 import { keyWord, REQUEST_KEY_BYTES, requestKeyOfBytes } from '../../domain/requestKey.js';
 import { RequestPairs } from '../../domain/requestPairs.js';
 import type { RoundEntry } from '../blackjack/rounds.store.js';
 import { CommunalNotes } from '../communal/communalNotes.js';
-import { OUTBOX, outboxTimeMs, requestEnd } from '../redis/cellRecords.js';
+import { OUTBOX, outboxTimeMs } from '../redis/cellRecords.js';
 import { type FlushedGameDay, type FlushTotals, ProgressError } from './ledger.store.js';
 import { CopyWriter, FIXED_MEMBERS, ROW } from './ledgerRow.store.js';
 
@@ -219,11 +219,8 @@ export class Transcoder {
     const gameId = batch.readUInt32LE(at + OUTBOX.gameId);
     const index = batch.readUIntLE(at + OUTBOX.outcomeIndex, 6);
     this.#copy.text(batch, idAt + 1, requestAt, false);
-    const campaignAt = requestEnd(batch, end, entry);
-    this.#copy.text(batch, requestAt, campaignAt, requestAt === campaignAt || entry.requestIds === undefined);
-    this.#copy.text(batch, campaignAt, end - CAMPAIGN_END.bytes, campaignAt === end);
-    if (requestAt < campaignAt && entry.requestIds === 'spins')
-      this.#requestId(batch, at, idAt, requestAt, campaignAt);
+    this.#copy.text(batch, requestAt, end, requestAt === end || entry.requestIds === undefined);
+    if (requestAt < end && entry.requestIds === 'spins') this.#requestId(batch, at, idAt, requestAt, end);
 
     const credit = readSafeInt64(batch, at + OUTBOX.creditMicros);
     if (entry.advancesGameIndex) this.#advance(gameId, index, index + 1);
@@ -247,7 +244,7 @@ export class Transcoder {
           partnerId,
           gameId,
           playerId: batch.toString('utf8', idAt + 1, requestAt),
-          requestId: requestAt === campaignAt ? null : batch.toString('utf8', requestAt, campaignAt),
+          requestId: requestAt === end ? null : batch.toString('utf8', requestAt, end),
           outcomeCode: batch.readUInt16LE(at + OUTBOX.outcomeCode),
           payoutMicros: credit,
           outcomeIndex: index,

@@ -8,8 +8,6 @@ import type { RecordOf } from '../../domain/layout.js';
 import {
   BOOKED,
   BOUND,
-  CAMPAIGN_END,
-  CAMPAIGN_MARK,
   ENTRY,
   GAME,
   LAST,
@@ -26,7 +24,7 @@ import {
   type Totals,
 } from '../../domain/layouts.js';
 import type { LedgerEntry } from '../../domain/ledgerColumns.js';
-import { type EntryDefinition, entryOfCode } from '../../domain/ledgerEntry.js';
+import { entryOfCode } from '../../domain/ledgerEntry.js';
 import type { PlayerStatus } from '../../domain/playerStatus.js';
 
 /** Reads the id of a cell's newest ledger entry from the field `last` of its hash. */
@@ -160,12 +158,6 @@ export interface OutboxRecord extends LedgerEntry {
 
 export const OUTBOX = { ...ENTRY.at, player: ENTRY.bytes };
 
-/** Returns the offset after the requestId of an entry: where its campaign begins, or the record ends. */
-export const requestEnd = (batch: Buffer, end: number, { requestIds }: EntryDefinition): number =>
-  requestIds === 'spins' && batch[end - 1] === CAMPAIGN_MARK
-    ? end - CAMPAIGN_END.bytes - batch[end - CAMPAIGN_END.bytes]!
-    : end;
-
 /** Returns the time of the entry whose record begins at `at`, in ms since the Unix epoch. */
 export const outboxTimeMs = (batch: Buffer, at: number): number =>
   entryTimeMsOfWords(batch.readUInt32LE(at + OUTBOX.id + 4), batch.readUInt32LE(at + OUTBOX.id));
@@ -180,12 +172,10 @@ export function readOutbox(batch: Buffer): OutboxRecord[] {
   let at = 0;
   while (at < batch.length) {
     const { kind: code, playerLength, requestLength, ...values } = ENTRY.read(batch, at);
-    const definition = entryOfCode(code);
-    const { kind, requestIds } = definition;
+    const { kind, requestIds } = entryOfCode(code);
     const playerAt = at + OUTBOX.player;
     const requestAt = playerAt + playerLength;
     const end = requestAt + requestLength;
-    const campaignAt = requestEnd(batch, end, definition);
     const colon = batch.indexOf(0x3a, playerAt);
     records.push({
       ...values,
@@ -194,10 +184,7 @@ export function readOutbox(batch: Buffer): OutboxRecord[] {
       partnerId: Number(batch.toString('latin1', playerAt, colon)),
       playerId: batch.toString('utf8', colon + 1, requestAt),
       requestId:
-        requestIds === undefined || requestAt === campaignAt
-          ? null
-          : batch.toString('utf8', requestAt, campaignAt),
-      campaign: campaignAt === end ? null : batch.toString('utf8', campaignAt, end - CAMPAIGN_END.bytes),
+        requestIds === undefined || requestAt === end ? null : batch.toString('utf8', requestAt, end),
       ...(kind === 'rotation' && { voidedTo: ROTATION.read(batch, requestAt).toIndex }),
     });
     at = end;

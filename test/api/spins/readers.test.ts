@@ -39,7 +39,6 @@ interface Spin {
   readonly gameId: number;
   readonly playerId?: string;
   readonly requestId?: string;
-  readonly campaign?: string;
   readonly wagerUsd: number;
   /** Outcome index of the spin; null for a forced outcome. */
   readonly outcomeIndex: number | null;
@@ -158,7 +157,6 @@ const rowOf = (each: Spin) => ({
   balanceUsd: `${each.balance.balanceUsd}`,
   sandbox: each.sandbox === undefined ? '' : 'forced',
   outcomeIndex: `${each.outcomeIndex ?? ''}`,
-  campaign: each.campaign ?? '',
 });
 
 const day = new Date().toISOString().slice(0, 10);
@@ -294,7 +292,6 @@ const OF_ANOTHER_VALUE: Record<keyof SpinBody, string> = {
   playerId: 'KS-4111',
   wagerUsd: 'KS-4111',
   requestId: 'dealt',
-  campaign: 'replayed',
 };
 
 /** Repeats an answered spin unchanged, then with another value of each member. */

@@ -5,7 +5,6 @@ const quoted = (text: string): string => `"${text.replaceAll('"', '""')}"`;
 
 export function rowOf(spin: Json, wager: string): string {
   const requestId = at(spin, 'requestId');
-  const campaign = at(spin, 'campaign');
   return [
     String(at(spin, 'spinId')),
     String(at(spin, 'createdAt')),
@@ -18,9 +17,8 @@ export function rowOf(spin: Json, wager: string): string {
     String(at(spin, 'balance', 'balanceUsd')),
     at(spin, 'sandbox', 'forced') === undefined ? '' : 'forced',
     String(at(spin, 'outcomeIndex') ?? ''),
-    campaign === undefined ? '' : quoted(String(campaign)),
   ].join(',');
 }
 
 export const HEADER =
-  'spinId,createdAt,gameId,playerId,requestId,wagerUsd,payoutUsd,prizeTier,balanceUsd,sandbox,outcomeIndex,campaign';
+  'spinId,createdAt,gameId,playerId,requestId,wagerUsd,payoutUsd,prizeTier,balanceUsd,sandbox,outcomeIndex';
