@@ -31,11 +31,9 @@ const MICROS_PER_TICK =
     : Number.NaN;
 
 export class CpuMeter {
-  readonly #processes: Processes;
   readonly #named: ReadonlySet<number>;
 
-  constructor(processes: Processes) {
-    this.#processes = processes;
+  constructor(private readonly processes: Processes) {
     this.#named = new Set(Object.values(processes).flat());
   }
 
@@ -43,7 +41,7 @@ export class CpuMeter {
   sample(): CpuTimes {
     const everything = allStats();
     return Object.fromEntries(
-      Object.entries(this.#processes).map(([name, pids]) => [
+      Object.entries(this.processes).map(([name, pids]) => [
         name,
         pids.reduce((sum, pid) => sum + this.#ticksWithChildren(everything, pid), 0) * MICROS_PER_TICK,
       ]),

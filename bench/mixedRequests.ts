@@ -44,14 +44,13 @@ const oneOf = <T>(values: readonly T[]): T => values[Math.floor(Math.random() * 
 
 export class MixedRequests implements RequestSource {
   readonly #spins: SpinRequests;
-  readonly #mix: Mix;
-  readonly #order: LoadOrder;
   readonly #host: string;
 
-  constructor(order: LoadOrder, mix: Mix) {
+  constructor(
+    private readonly order: LoadOrder,
+    private readonly mix: Mix,
+  ) {
     this.#spins = new SpinRequests(order);
-    this.#mix = mix;
-    this.#order = order;
     this.#host = new URL(order.base).host;
   }
 
@@ -60,7 +59,7 @@ export class MixedRequests implements RequestSource {
     connection.followUp = undefined;
     if (followUp !== undefined) return followUp;
     connection.kind = this.#kind();
-    const partner = oneOf(this.#mix.partners);
+    const partner = oneOf(this.mix.partners);
     connection.apiKey = partner.apiKey;
     switch (connection.kind) {
       case 'spins':
@@ -68,7 +67,7 @@ export class MixedRequests implements RequestSource {
       case 'rounds':
         return this.#deal(partner);
       case 'reads': {
-        const player = playerName(Math.floor(Math.random() * this.#order.players));
+        const player = playerName(Math.floor(Math.random() * this.order.players));
         return this.#request('GET', `${API}${oneOf(READS)(partner, player)}`, partner.apiKey);
       }
       case 'writes':
@@ -104,7 +103,7 @@ export class MixedRequests implements RequestSource {
   #kind(): Kind {
     let left = Math.random();
     for (const kind of KINDS) {
-      left -= this.#mix.shares[kind];
+      left -= this.mix.shares[kind];
       if (left < 0) return kind;
     }
     return 'spins';
@@ -112,8 +111,8 @@ export class MixedRequests implements RequestSource {
 
   /** Each deal has its own player, because a player has at most one open round at a table. */
   #deal({ apiKey, tableId }: MixedPartner): Buffer {
-    const requestId = `${this.#order.requestIdPrefix}-deal-${deals++}`;
-    const body = { gameId: tableId, playerId: requestId, wagerUsd: this.#mix.tableWagerUsd, requestId };
+    const requestId = `${this.order.requestIdPrefix}-deal-${deals++}`;
+    const body = { gameId: tableId, playerId: requestId, wagerUsd: this.mix.tableWagerUsd, requestId };
     return this.#request('POST', `${PLAY}/deal`, apiKey, body);
   }
 

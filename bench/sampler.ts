@@ -44,7 +44,6 @@ const SHOWN: readonly { process: string; metric: string }[] = [
 ];
 
 export class Sampler {
-  readonly #service: Service;
   readonly #watched: readonly Watched[];
   readonly #taken = new Map<string, Samples>();
   readonly #startedMs = performance.now();
@@ -52,8 +51,10 @@ export class Sampler {
   #sampling: Promise<void> = Promise.resolve();
 
   /** @param outboxRise number of entries by which the outbox may grow */
-  constructor(service: Service, outboxRise: number) {
-    this.#service = service;
+  constructor(
+    private readonly service: Service,
+    outboxRise: number,
+  ) {
     this.#watched = [
       ...memoryOf(service.processes),
       {
@@ -100,7 +101,7 @@ export class Sampler {
   }
 
   async #sample(): Promise<void> {
-    const scraped = await scrape(this.#service.metrics);
+    const scraped = await scrape(this.service.metrics);
     const seconds = (performance.now() - this.#startedMs) / 1000;
     for (const { name, unit, read } of this.#watched) {
       const value = read(scraped);

@@ -21,16 +21,14 @@ async function clockOffset(readMs: () => Promise<number>, now: () => number): Pr
 
 export class ClockOffsets extends PeriodicService {
   readonly name = 'clock offsets';
-  readonly #sql: Sql;
-  readonly #nodes: RedisNodes;
-  readonly #now: () => number;
   #newest: ReadonlyMap<string, number> = new Map();
 
-  constructor(sql: Sql, nodes: RedisNodes, now: () => number) {
+  constructor(
+    private readonly sql: Sql,
+    private readonly nodes: RedisNodes,
+    private readonly now: () => number,
+  ) {
     super({ everyMs: TURN_MS, firstAfterMs: 0 });
-    this.#sql = sql;
-    this.#nodes = nodes;
-    this.#now = now;
   }
 
   /**
@@ -43,14 +41,14 @@ export class ClockOffsets extends PeriodicService {
 
   protected async turn(): Promise<void> {
     const reads: [of: string, readMs: () => Promise<number>][] = [
-      ['postgres', () => databaseTimeMs(this.#sql)],
-      ...this.#nodes.all.map((node): [string, () => Promise<number>] => [
+      ['postgres', () => databaseTimeMs(this.sql)],
+      ...this.nodes.all.map((node): [string, () => Promise<number>] => [
         `redis:${node.address}`,
         () => node.timeMs(),
       ]),
     ];
     const found = await Promise.allSettled(
-      reads.map(async ([of, readMs]) => [of, await clockOffset(readMs, this.#now)] as const),
+      reads.map(async ([of, readMs]) => [of, await clockOffset(readMs, this.now)] as const),
     );
     this.#newest = new Map(found.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : [])));
   }

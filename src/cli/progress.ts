@@ -7,15 +7,13 @@ const LINES_MS = 5000;
 const CLEAR_LINE = '\r\x1b[K';
 
 export class Progress {
-  readonly #stream: NodeJS.WritableStream & Partial<Pick<WriteStream, 'isTTY'>>;
   readonly #isTerminal: boolean;
   #phase = '';
   #phaseStarted = 0;
   #shownAt = performance.now();
   #isDrawn = false;
 
-  constructor(stream: NodeJS.WritableStream & Partial<Pick<WriteStream, 'isTTY'>>) {
-    this.#stream = stream;
+  constructor(private readonly stream: NodeJS.WritableStream & Partial<Pick<WriteStream, 'isTTY'>>) {
     this.#isTerminal = stream.isTTY === true;
   }
 
@@ -30,12 +28,12 @@ export class Progress {
     if (now - this.#shownAt < (this.#isTerminal ? TERMINAL_MS : LINES_MS)) return;
     this.#shownAt = now;
     const line = progressLine(phase, done, total, (now - this.#phaseStarted) / 1000);
-    this.#stream.write(this.#isTerminal ? `${CLEAR_LINE}${line}` : `${line}\n`);
+    this.stream.write(this.#isTerminal ? `${CLEAR_LINE}${line}` : `${line}\n`);
     this.#isDrawn = this.#isTerminal;
   }
 
   end(): void {
-    if (this.#isDrawn) this.#stream.write(CLEAR_LINE);
+    if (this.#isDrawn) this.stream.write(CLEAR_LINE);
     this.#isDrawn = false;
   }
 }

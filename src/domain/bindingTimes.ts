@@ -20,32 +20,29 @@ export interface Span {
 }
 
 export class BindingTimes {
-  readonly #times: readonly BindingTime[];
-
   /** @param times at least one, in chronological order; the first also applies to all earlier times */
-  constructor(times: readonly BindingTime[]) {
+  constructor(private readonly times: readonly BindingTime[]) {
     if (times.length === 0) throw new RangeError('The list of binding times of request ids is empty');
-    this.#times = times;
   }
 
   /** Duration for which ids bound now will bind, in seconds. */
   get seconds(): number {
-    return this.#times.at(-1)!.seconds;
+    return this.times.at(-1)!.seconds;
   }
 
   /** Longest duration for which any id binds, in milliseconds. */
   get longestMs(): number {
-    return Math.max(...this.#times.map(({ seconds }) => seconds)) * 1000;
+    return Math.max(...this.times.map(({ seconds }) => seconds)) * 1000;
   }
 
   /** Returns the time at which an id that was bound at `boundMs` stops binding. */
   untilMs(boundMs: number): number {
     const place = Math.max(
       0,
-      this.#times.findLastIndex(({ sinceMs }) => sinceMs <= boundMs),
+      this.times.findLastIndex(({ sinceMs }) => sinceMs <= boundMs),
     );
-    let until = boundMs + this.#times[place]!.seconds * 1000;
-    for (const { sinceMs, seconds } of this.#times.slice(place + 1)) {
+    let until = boundMs + this.times[place]!.seconds * 1000;
+    for (const { sinceMs, seconds } of this.times.slice(place + 1)) {
       if (sinceMs >= until) break;
       until = Math.max(until, boundMs + seconds * 1000);
     }
@@ -87,17 +84,17 @@ export class BindingTimes {
 
   /** Returns the binding times that still matter to a cell whose clock is at `nowMs`. */
   since(nowMs: number): readonly BindingTime[] {
-    const first = this.#times.findIndex((_, i) => {
-      const next = this.#times[i + 1];
+    const first = this.times.findIndex((_, i) => {
+      const next = this.times[i + 1];
       return next === undefined || next.sinceMs + this.longestMs > nowMs;
     });
-    return this.#times.slice(first);
+    return this.times.slice(first);
   }
 
   #spans(): Span[] {
-    return this.#times.map(({ sinceMs }, i) => ({
+    return this.times.map(({ sinceMs }, i) => ({
       fromMs: i === 0 ? 0 : sinceMs,
-      beforeMs: this.#times[i + 1]?.sinceMs ?? Number.MAX_SAFE_INTEGER,
+      beforeMs: this.times[i + 1]?.sinceMs ?? Number.MAX_SAFE_INTEGER,
     }));
   }
 }

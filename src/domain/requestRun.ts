@@ -23,13 +23,14 @@ export interface RequestBlock {
 /** Builds the filter and the blocks of a run from sorted pairs. */
 export class RunWriter {
   readonly filter: RequestFilter;
-  readonly #onBlock: (block: RequestBlock) => void;
   #isFirst = true;
 
   /** @param onBlock receives each block; the writer uses its bytes again afterwards */
-  constructor(ids: number, onBlock: (block: RequestBlock) => void) {
+  constructor(
+    ids: number,
+    private readonly onBlock: (block: RequestBlock) => void,
+  ) {
     this.filter = RequestFilter.ofIds(ids);
-    this.#onBlock = onBlock;
   }
 
   /**
@@ -47,7 +48,7 @@ export class RunWriter {
       while (end < length && words[end] === words[end - 4] && words[end + 1] === words[end - 3])
         end += PAIR_WORDS;
       const pairs = bytes.subarray(begin * 4, end * 4);
-      this.#onBlock({
+      this.onBlock({
         firstHash: this.#isFirst ? Buffer.alloc(REQUEST_HASH_BYTES) : pairs.subarray(0, REQUEST_HASH_BYTES),
         pairs,
       });

@@ -145,11 +145,12 @@ const LOOK_EVERY_MS = 2000;
 /** The newest result of a look at stores. Looks are shared, and one that takes long is not waited for. */
 class Look {
   readonly #look: () => Promise<readonly Finding[]>;
-  readonly #known: () => unknown;
   #last: { readonly findings: readonly Finding[]; readonly known: unknown } | undefined;
 
-  constructor(look: () => Promise<readonly Finding[]>, known: () => unknown) {
-    this.#known = known;
+  constructor(
+    look: () => Promise<readonly Finding[]>,
+    private readonly known: () => unknown,
+  ) {
     this.#look = sharedLook(async () => {
       const atFirst = known();
       let findings: readonly Finding[];
@@ -165,7 +166,7 @@ class Look {
 
   async findings(): Promise<readonly Finding[]> {
     const look = this.#look();
-    if (this.#last === undefined || this.#last.known !== this.#known()) return look;
+    if (this.#last === undefined || this.#last.known !== this.known()) return look;
     const { findings } = this.#last;
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<readonly Finding[]>((resolve) => {
@@ -177,8 +178,6 @@ class Look {
 
 export class Problems extends PeriodicService {
   readonly name = 'problems';
-  readonly #cells: () => Iterable<number>;
-  readonly #now: () => number;
   readonly #parts: (() => readonly Finding[])[] = [];
   readonly #looks: Look[] = [];
   /**
@@ -190,10 +189,11 @@ export class Problems extends PeriodicService {
   #since = new Map<string, Date>();
 
   /** @param now returns the time in ms since the epoch */
-  constructor(cells: () => Iterable<number>, now: () => number) {
+  constructor(
+    private readonly cells: () => Iterable<number>,
+    private readonly now: () => number,
+  ) {
     super({ everyMs: LOOK_EVERY_MS, firstAfterMs: LOOK_EVERY_MS });
-    this.#cells = cells;
-    this.#now = now;
   }
 
   /** Adds a part that knows its problems without waiting. */
@@ -230,10 +230,10 @@ export class Problems extends PeriodicService {
     const found = [...here, ...elsewhere];
     const since = new Map<string, Date>();
     const refusedCells = new Set(found.flatMap(({ cells = [] }) => cells));
-    const isAny = [...this.#cells()].some((cell) => !refusedCells.has(cell));
+    const isAny = [...this.cells()].some((cell) => !refusedCells.has(cell));
     const problems = found.map(({ name, message, subject = '', ...finding }): Problem => {
       const key = `${name} ${subject}`;
-      const begun = finding.since ?? this.#since.get(key) ?? new Date(this.#now());
+      const begun = finding.since ?? this.#since.get(key) ?? new Date(this.now());
       since.set(key, begun);
       const { spins, help, effect } = PROBLEMS[name] as Kind;
       const wanted = finding.effect ?? effect;

@@ -12,14 +12,12 @@ const RETRY_MS = 100;
 const TRIES_AT_EXIT = 10;
 
 export class LogOutput {
-  readonly #fd: number;
   #waiting: Buffer[] = [];
   #waitingBytes = 0;
   #isWriting = false;
 
   /** @param fd file descriptor that stays open as long as the process runs */
-  constructor(fd: number) {
-    this.#fd = fd;
+  constructor(private readonly fd: number) {
     process.on('exit', () => this.flushSync());
   }
 
@@ -48,7 +46,7 @@ export class LogOutput {
   }
 
   #send(bytes: Buffer): void {
-    write(this.#fd, bytes, (error, written) => {
+    write(this.fd, bytes, (error, written) => {
       if (isBusy(error)) setTimeout(() => this.#send(bytes), RETRY_MS).unref();
       else if (error === null && written < bytes.length) this.#send(bytes.subarray(written));
       else this.#next();
@@ -63,7 +61,7 @@ export class LogOutput {
     let bytes = this.#take();
     for (let tries = 0; bytes.length > 0 && tries < TRIES_AT_EXIT; ) {
       try {
-        bytes = bytes.subarray(writeSync(this.#fd, bytes));
+        bytes = bytes.subarray(writeSync(this.fd, bytes));
       } catch (error) {
         if (!isBusy(error)) return;
         tries++;

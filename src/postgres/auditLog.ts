@@ -88,17 +88,11 @@ interface Place {
 }
 
 export class AuditLog {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
+  constructor(private readonly sql: Sql) {}
 
   /** Records an operator's action on a round before it is carried out. */
   recordRound(actor: string, action: AuditAction, roundId: string, after: unknown): Promise<void> {
-    return this.#sql.begin((tx) =>
-      writeAuditEntry(tx, { actor, action, subject: `round:${roundId}`, after }),
-    );
+    return this.sql.begin((tx) => writeAuditEntry(tx, { actor, action, subject: `round:${roundId}`, after }));
   }
 
   /** Reads a page of the audit log, newest first, with the total number of entries. */
@@ -109,7 +103,7 @@ export class AuditLog {
   ): Promise<{ entries: AuditRow[]; total: number }> {
     const entries = await this.#entries(filter, { limit, offset: (page - 1) * limit });
     const { actor, action = '', subject = '', from, to } = filter;
-    const [count] = await this.#sql<{ total: bigint }[]>`
+    const [count] = await this.sql<{ total: bigint }[]>`
       SELECT count(*) AS total FROM audit_log
       WHERE actor = coalesce(${actor ?? null}::text, actor) AND starts_with(action, ${action}) AND starts_with(subject, ${subject})
         AND at >= coalesce(${from ?? null}::timestamptz, at) AND at < coalesce(${to ?? null}::timestamptz, 'infinity')`;
@@ -126,7 +120,7 @@ export class AuditLog {
     action: 'game.update' | 'player.status' | 'raffle.void',
     subject: string,
   ): Promise<StatusChange | null> {
-    const [row] = await this.#sql<
+    const [row] = await this.sql<
       { auditId: bigint; at: Date; actor: string; after: { status?: string; reason?: string } }[]
     >`
       SELECT audit_id, at, actor, after FROM audit_log WHERE subject = ${subject} AND action = ${action}
@@ -141,7 +135,7 @@ export class AuditLog {
     { actor, action = '', subject = '', from, to }: AuditFilter,
     { limit, offset = 0, belowId }: Place,
   ): Promise<AuditRow[]> {
-    const rows = await this.#sql<
+    const rows = await this.sql<
       {
         auditId: bigint;
         at: Date;

@@ -123,11 +123,7 @@ async function contactsOf(
 }
 
 export class PartnerEvents {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
+  constructor(private readonly sql: Sql) {}
 
   /**
    * Records an event with sample data for one webhook.
@@ -142,7 +138,7 @@ export class PartnerEvents {
     const eventId = newId('evt_', now.getTime());
     const deliveryId = newId('dlv_', now.getTime());
     const made = { event, partnerId, createdAt: now, data: SAMPLE_DATA[event] } as NewEvent;
-    return this.#sql.begin(async (tx) => {
+    return this.sql.begin(async (tx) => {
       const active = await tx`
         SELECT 1 FROM webhooks WHERE webhook_id = ${webhookId} AND deleted_at IS NULL AND is_active FOR SHARE`;
       if (active.length === 0) return undefined;
@@ -168,12 +164,12 @@ export class PartnerEvents {
   ): Promise<{ events: unknown[]; nextCursor: string | null } | undefined> {
     let place = '0';
     if (after !== undefined) {
-      const [row] = await this.#sql<{ place: string }[]>`
+      const [row] = await this.sql<{ place: string }[]>`
         SELECT place::text AS place FROM events WHERE event_id = ${after} AND partner_id = ${partnerId}`;
       if (row === undefined) return undefined;
       place = row.place;
     }
-    const rows = await this.#sql<{ eventId: string; body: string }[]>`
+    const rows = await this.sql<{ eventId: string; body: string }[]>`
       SELECT event_id, body FROM events
       WHERE partner_id = ${partnerId} AND place > ${place}::bigint AND NOT is_test
         AND event = ANY(${arrayOf(IN_FEED)}::text[]) AND created_at > now() - ${FEED_DAYS} * interval '24 hours'

@@ -37,12 +37,9 @@ const volatileOf = ({ fsync, fullPageWrites, synchronousCommit }: DurableSetting
 
 /** Durability settings that the connections of a process have read. */
 export class PostgresDurability {
-  readonly #onChanged: (volatile: readonly string[]) => void;
   #volatile: readonly string[] = [];
 
-  constructor(onChanged: (volatile: readonly string[]) => void) {
-    this.#onChanged = onChanged;
-  }
+  constructor(private readonly onChanged: (volatile: readonly string[]) => void) {}
 
   /** Durability settings that were read last. They still count while the server does not respond. */
   get volatile(): readonly string[] {
@@ -57,7 +54,7 @@ export class PostgresDurability {
     const found = volatileOf(settings);
     if (found.join() === this.#volatile.join()) return;
     this.#volatile = found;
-    this.#onChanged(found);
+    this.onChanged(found);
   }
 }
 

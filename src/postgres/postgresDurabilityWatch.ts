@@ -12,17 +12,16 @@ const TURN_MS = 5000;
 
 export class PostgresDurabilityWatch extends PeriodicService {
   readonly name = 'durability watch of Postgres';
-  readonly #sql: Sql;
-  readonly #durability: PostgresDurability;
 
-  constructor(sql: Sql, durability: PostgresDurability) {
+  constructor(
+    private readonly sql: Sql,
+    private readonly durability: PostgresDurability,
+  ) {
     super({ everyMs: TURN_MS, firstAfterMs: TURN_MS });
-    this.#sql = sql;
-    this.#durability = durability;
   }
 
   protected async turn(): Promise<void> {
-    this.#durability.note(await durableSettings(this.#sql));
+    this.durability.note(await durableSettings(this.sql));
   }
 
   /** A failed check is ignored, because the server did not respond. */

@@ -19,7 +19,6 @@ interface Asked<Found> {
 }
 
 export class SharedLookUps<Found> {
-  readonly #findAll: (ids: readonly bigint[]) => Promise<ReadonlyMap<bigint, Found>>;
   /**
    * Look-ups that wait for the next statement. Their number is limited, because the number of requests under
    * way is.
@@ -28,9 +27,7 @@ export class SharedLookUps<Found> {
   #underWay = 0;
 
   /** @param findAll runs the statement; its result has no entry for ids that were not found */
-  constructor(findAll: (ids: readonly bigint[]) => Promise<ReadonlyMap<bigint, Found>>) {
-    this.#findAll = findAll;
-  }
+  constructor(private readonly findAll: (ids: readonly bigint[]) => Promise<ReadonlyMap<bigint, Found>>) {}
 
   /** Finds a value that was committed before this call. */
   find(id: bigint): Promise<Found | undefined> {
@@ -51,7 +48,7 @@ export class SharedLookUps<Found> {
   async #run(asked: readonly Asked<Found>[]): Promise<void> {
     this.#underWay++;
     try {
-      const found = await this.#findAll([...new Set(asked.map(({ id }) => id))]);
+      const found = await this.findAll([...new Set(asked.map(({ id }) => id))]);
       for (const { id, resolve } of asked) resolve(found.get(id));
     } catch (error) {
       for (const { reject } of asked) reject(error);

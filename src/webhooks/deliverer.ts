@@ -87,9 +87,6 @@ interface UnderWay {
 
 export class Deliverer implements Service {
   readonly name = 'webhook deliveries';
-  readonly #sql: Sql;
-  readonly #sender: Sender;
-  readonly #options: DelivererOptions;
   readonly #underWay = new Map<string, UnderWay>();
   /** Webhooks whose newest attempt was slow. */
   readonly #slow = new Set<number>();
@@ -102,11 +99,11 @@ export class Deliverer implements Service {
   #isWoken = false;
   #wake: () => void = () => {};
 
-  constructor(sql: Sql, sender: Sender, options: DelivererOptions) {
-    this.#sql = sql;
-    this.#sender = sender;
-    this.#options = options;
-  }
+  constructor(
+    private readonly sql: Sql,
+    private readonly sender: Sender,
+    private readonly options: DelivererOptions,
+  ) {}
 
   async start(): Promise<void> {
     this.#loop = this.#run();
@@ -139,7 +136,7 @@ export class Deliverer implements Service {
     await all;
     try {
       await this.#record();
-      if (this.#underWay.size > 0) await releaseLeases(this.#sql, [...this.#underWay.keys()]);
+      if (this.#underWay.size > 0) await releaseLeases(this.sql, [...this.#underWay.keys()]);
     } catch (error) {
       this.#report(error);
     }
@@ -152,7 +149,7 @@ export class Deliverer implements Service {
       try {
         await this.#record();
         await this.#prolong();
-        const dueMs = await nextDueMs(this.#sql);
+        const dueMs = await nextDueMs(this.sql);
         const begun = dueMs > 0 ? 0 : await this.#claim();
         this.#problem = undefined;
         if (begun > 0) continue;
@@ -169,7 +166,7 @@ export class Deliverer implements Service {
 
   #report(error: unknown): void {
     this.#problem = error instanceof Error ? error.message : String(error);
-    this.#options.events.emit('TaskFailed', { task: 'webhook delivery', error });
+    this.options.events.emit('TaskFailed', { task: 'webhook delivery', error });
   }
 
   #pause(ms: number): Promise<void> {
@@ -189,7 +186,7 @@ export class Deliverer implements Service {
     // Results that arrive while earlier ones are being recorded go into a new list.
     this.#results = [];
     try {
-      await recordAttempts(this.#sql, results, this.#options.retryDelaysMs);
+      await recordAttempts(this.sql, results, this.options.retryDelaysMs);
     } catch (error) {
       this.#results = [...results, ...this.#results];
       throw error;
@@ -200,7 +197,7 @@ export class Deliverer implements Service {
   async #prolong(): Promise<void> {
     const now = performance.now();
     if (this.#underWay.size === 0 || now - this.#prolongedAt < PROLONG_MS) return;
-    await prolongLeases(this.#sql, [...this.#underWay.keys()], LEASE_MS);
+    await prolongLeases(this.sql, [...this.#underWay.keys()], LEASE_MS);
     this.#prolongedAt = now;
   }
 
@@ -221,7 +218,7 @@ export class Deliverer implements Service {
     let slowUnderWay = 0;
     for (const webhookId of slow) slowUnderWay += busy.get(webhookId) ?? 0;
     const quickUnderWay = this.#underWay.size - slowUnderWay;
-    const limits = { perHost: this.#options.hostAttemptsMax, leaseMs: LEASE_MS };
+    const limits = { perHost: this.options.hostAttemptsMax, leaseMs: LEASE_MS };
     const claimed: DueDelivery[] = [];
     // Slow webhooks come first. Otherwise the other webhooks of their partner could take every attempt that
     // the partner may still have.
@@ -229,7 +226,7 @@ export class Deliverer implements Service {
     if (slow.size > 0 && slowRoom > 0) {
       const few = { perPartner: PER_PARTNER_MAX / 2, perWebhook: FEW, room: slowRoom, roomBeyondFew: 0 };
       claimed.push(
-        ...(await claimDue(this.#sql, busy, { webhooks: slow, only: true }, { ...limits, ...few })),
+        ...(await claimDue(this.sql, busy, { webhooks: slow, only: true }, { ...limits, ...few })),
       );
       for (const due of claimed) count(busy, due);
     }
@@ -240,7 +237,7 @@ export class Deliverer implements Service {
       roomBeyondFew: BEYOND_FEW_MAX - quickUnderWay,
     };
     claimed.push(
-      ...(await claimDue(this.#sql, busy, { webhooks: slow, only: false }, { ...limits, ...many })),
+      ...(await claimDue(this.sql, busy, { webhooks: slow, only: false }, { ...limits, ...many })),
     );
     let begun = 0;
     for (const due of claimed) {
@@ -256,7 +253,7 @@ export class Deliverer implements Service {
   #begin(due: DueDelivery): void {
     const started = performance.now();
     const atMs = Date.now();
-    const sending = this.#sender.send(due);
+    const sending = this.sender.send(due);
     this.#underWay.set(due.deliveryId, { due, sending, started });
     void sending.outcome.then((outcome) => {
       if (outcome === undefined) return;
@@ -274,7 +271,7 @@ export class Deliverer implements Service {
     const { isDelivered, responseStatus, error } = outcome;
     const attempt = due.attempts + 1;
     const result = isDelivered ? 'delivered' : attempt < maxAttempts ? 'failed' : 'exhausted';
-    const { events } = this.#options;
+    const { events } = this.options;
     events.emit('DeliveryAttempted', {
       deliveryId,
       webhookId,

@@ -429,18 +429,14 @@ const ONCE_MORE = raw(`status = 'pending', next_attempt_at = now(), leased_until
   max_attempts = attempts + ${ATTEMPTS_MAX}`);
 
 export class Deliveries {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
+  constructor(private readonly sql: Sql) {}
 
   /**
    * Resends all deliveries that failed since a time, except those of deleted webhooks.
    * @returns the number of resent deliveries
    */
   async resendFailed(actor: string, since: Date): Promise<number> {
-    return this.#sql.begin(async (tx) => {
+    return this.sql.begin(async (tx) => {
       // A receiver that was unavailable for days may have many failed deliveries, so the statement gets a
       // long timeout.
       await tx.patiently();
@@ -459,7 +455,7 @@ export class Deliveries {
 
   /** @returns false if the webhook has no such delivery */
   async resendOfWebhook(webhookId: number, deliveryId: string): Promise<boolean> {
-    const rows = await this.#sql`
+    const rows = await this.sql`
       UPDATE deliveries SET next_attempt_at = now(), status = 'pending',
         leased_until = CASE status WHEN 'pending' THEN leased_until ELSE '-infinity' END,
         max_attempts = CASE status WHEN 'pending' THEN max_attempts ELSE attempts + ${ATTEMPTS_MAX} END
@@ -469,7 +465,7 @@ export class Deliveries {
 
   /** Resends a delivery in any status. A waiting delivery becomes due now. */
   async resend(actor: string, deliveryId: string): Promise<'resent' | 'missing' | 'webhook-deleted'> {
-    return this.#sql.begin(async (tx) => {
+    return this.sql.begin(async (tx) => {
       const [before] = await tx<{ status: string; attempts: number; deletedAt: Date | null }[]>`
         SELECT status, attempts, deleted_at FROM deliveries d LEFT JOIN webhooks USING (webhook_id)
         WHERE delivery_id = ${deliveryId} FOR UPDATE OF d`;

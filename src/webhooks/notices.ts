@@ -19,23 +19,21 @@ export interface NoticesOptions {
 
 export class Notices extends PeriodicService {
   readonly name: string;
-  readonly #options: NoticesOptions;
 
-  constructor(options: NoticesOptions) {
+  constructor(private readonly options: NoticesOptions) {
     // The notices are checked once at the start, because the last check before the start may have been long
     // ago.
     super({ everyMs: options.everyMs, firstAfterMs: 0 });
     this.name = options.name;
-    this.#options = options;
   }
 
   protected async turn(): Promise<void> {
-    const { now, record, events } = this.#options;
+    const { now, record, events } = this.options;
     const deliveries = await record(new Date(now()));
     if (deliveries > 0) events.emit('EventsRecorded', { deliveries });
   }
 
   protected onTurnFailed(error: unknown): void {
-    this.#options.events.emit('TaskFailed', { task: this.#options.task, error });
+    this.options.events.emit('TaskFailed', { task: this.options.task, error });
   }
 }

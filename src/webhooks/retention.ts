@@ -9,23 +9,21 @@ const FIRST_AFTER_MS = 5000;
 
 export class WebhookRetention extends PeriodicService {
   readonly name = 'webhook retention';
-  readonly #sql: Sql;
-  readonly #days: number;
-  readonly #events: EventEmitter;
 
   /** @param days retention time of ended deliveries and events, in days */
-  constructor(sql: Sql, days: number, events: EventEmitter) {
+  constructor(
+    private readonly sql: Sql,
+    private readonly days: number,
+    private readonly events: EventEmitter,
+  ) {
     super({ everyMs: TURN_MS, firstAfterMs: FIRST_AFTER_MS });
-    this.#sql = sql;
-    this.#days = days;
-    this.#events = events;
   }
 
   protected async turn(): Promise<void> {
-    while (!this.isStopped && (await removeEndedDeliveries(this.#sql, this.#days)) > 0);
+    while (!this.isStopped && (await removeEndedDeliveries(this.sql, this.days)) > 0);
   }
 
   protected onTurnFailed(error: unknown): void {
-    this.#events.emit('TaskFailed', { task: 'webhook retention', error });
+    this.events.emit('TaskFailed', { task: 'webhook retention', error });
   }
 }

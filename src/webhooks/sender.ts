@@ -42,18 +42,14 @@ const SHOWN_BYTES_MAX = 200;
 const ATTEMPT_ENDED = new Error('the attempt has ended');
 
 export class Sender {
-  readonly #options: SenderOptions;
-
-  constructor(options: SenderOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: SenderOptions) {}
 
   /** Every error becomes the outcome of the attempt. */
   send(due: DueDelivery): Sending {
     const controller = new AbortController();
     const { signal } = controller;
     let isGivenUp = false;
-    const timer = setTimeout(() => controller.abort(), this.#options.timeLimitMs);
+    const timer = setTimeout(() => controller.abort(), this.options.timeLimitMs);
     const outcome = this.#attempt(due, signal)
       .then((made) => (isGivenUp && !made.isDelivered ? undefined : made))
       .finally(() => clearTimeout(timer));
@@ -67,7 +63,7 @@ export class Sender {
   }
 
   async #attempt(due: DueDelivery, signal: AbortSignal): Promise<SendResult> {
-    const { brand, resolve, timeLimitMs, now = Date.now, openSecret = asIs } = this.#options;
+    const { brand, resolve, timeLimitMs, now = Date.now, openSecret = asIs } = this.options;
     const nowMs = now();
     let client: Client | undefined;
     let responseStatus: number | null = null;

@@ -114,11 +114,7 @@ export async function failingWebhooks(sql: Sql): Promise<{ count: number; longes
 export type DeliveryRow = WithDates<typeof DeliverySchema, 'createdAt' | 'lastAttemptAt' | 'nextAttemptAt'>;
 
 export class Webhooks {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
+  constructor(private readonly sql: Sql) {}
 
   /** @returns undefined if the partner has reached its maximum number of webhooks */
   async create(webhook: {
@@ -128,7 +124,7 @@ export class Webhooks {
     secret: string;
   }): Promise<WebhookRow | undefined> {
     const { partnerId, url, events, secret } = webhook;
-    return this.#sql.begin(async (tx) => {
+    return this.sql.begin(async (tx) => {
       // The lock serializes the registrations of a partner, so that the limit holds.
       const [cap] = await tx<{ max: number }[]>`
         SELECT max_webhooks AS max FROM partners WHERE partner_id = ${partnerId} FOR NO KEY UPDATE`;
@@ -143,7 +139,7 @@ export class Webhooks {
 
   /** Returns the webhooks of a partner, except deleted ones. */
   async list(partnerId: number): Promise<ListedWebhook[]> {
-    const rows = await this.#sql<HealthRow[]>`
+    const rows = await this.sql<HealthRow[]>`
       SELECT ${WITH_HEALTH} WHERE partner_id = ${partnerId} AND deleted_at IS NULL ORDER BY webhook_id`;
     return rows.map((row) => ({ ...fromRow(row), health: healthOf(row) }));
   }
@@ -152,7 +148,7 @@ export class Webhooks {
    * Returns whether a webhook belongs to a partner: `found`, `missing` (also if it was deleted) or `foreign`.
    */
   async state(partnerId: number, webhookId: number): Promise<'found' | 'missing' | 'foreign'> {
-    const [row] = await this.#sql<{ partnerId: number; deletedAt: Date | null }[]>`
+    const [row] = await this.sql<{ partnerId: number; deletedAt: Date | null }[]>`
       SELECT partner_id, deleted_at FROM webhooks WHERE webhook_id = ${webhookId}`;
     if (row === undefined) return 'missing';
     if (row.partnerId !== partnerId) return 'foreign';
@@ -169,7 +165,7 @@ export class Webhooks {
   ): Promise<WebhookRow | undefined> {
     const { url = null, events = null, isActive = null } = change;
     const host = url === null ? null : new URL(url).hostname;
-    return this.#sql.begin(async (tx) => {
+    return this.sql.begin(async (tx) => {
       // A changed URL or a reactivation may have fixed the webhook, so the next attempt is made at once.
       if (url !== null || isActive === true) {
         await tx`
@@ -192,7 +188,7 @@ export class Webhooks {
    * @returns false if the webhook is deleted
    */
   async rotateSecret(webhookId: number, secret: string, previousUntil: Date): Promise<boolean> {
-    const rows = await this.#sql`
+    const rows = await this.sql`
       UPDATE webhooks SET previous_secret = secret, previous_secret_until = ${previousUntil}, secret = ${secret}
       WHERE webhook_id = ${webhookId} AND deleted_at IS NULL RETURNING 1`;
     return rows.length > 0;
@@ -202,7 +198,7 @@ export class Webhooks {
    * Deletes a webhook. Its row and its deliveries are kept, and waiting deliveries are never claimed again.
    */
   async delete(partnerId: number, webhookId: number): Promise<'deleted' | 'missing' | 'foreign'> {
-    return this.#sql.begin(async (tx) => {
+    return this.sql.begin(async (tx) => {
       const [row] = await tx<{ partnerId: number; deletedAt: Date | null }[]>`
         SELECT partner_id, deleted_at FROM webhooks WHERE webhook_id = ${webhookId} FOR NO KEY UPDATE`;
       if (row === undefined) return 'missing';
@@ -224,14 +220,14 @@ export class Webhooks {
   ): Promise<{ deliveries: DeliveryRow[]; total: number }> {
     const offset = (page - 1) * limit;
     const listed = Math.max(0, Math.min(limit, DELIVERIES_LISTED_MAX - offset));
-    const deliveries = await this.#sql<DeliveryRow[]>`
+    const deliveries = await this.sql<DeliveryRow[]>`
       SELECT delivery_id AS id, event_id, event, status, d.attempts, max_attempts, d.created_at, last_attempt_at, ${NEXT_ATTEMPT},
              response_status
       FROM deliveries d JOIN events USING (event_id) JOIN webhooks w USING (webhook_id)
         LEFT JOIN webhook_endpoints USING (webhook_id)
       WHERE d.webhook_id = ${webhookId}
       ORDER BY delivery_id DESC LIMIT ${listed} OFFSET ${Math.min(offset, DELIVERIES_LISTED_MAX)}`;
-    const [count] = await this.#sql<{ total: bigint }[]>`
+    const [count] = await this.sql<{ total: bigint }[]>`
       SELECT count(*) AS total FROM (
         SELECT 1 FROM deliveries WHERE webhook_id = ${webhookId} LIMIT ${DELIVERIES_LISTED_MAX}) AS counted`;
     return { deliveries, total: safe(count!.total) };

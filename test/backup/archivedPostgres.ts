@@ -39,18 +39,16 @@ export const archivedPostgresMissing = (): string | undefined =>
 export class ArchivedPostgres {
   readonly url: string;
   readonly #bin: string;
-  readonly #folder: string;
-  readonly #port: number;
-  readonly #environment: NodeJS.ProcessEnv;
   #pid: number | undefined;
 
-  private constructor(folder: string, port: number, environment: NodeJS.ProcessEnv) {
+  private constructor(
+    private readonly folder: string,
+    private readonly port: number,
+    private readonly environment: NodeJS.ProcessEnv,
+  ) {
     const bin = programs();
     if (bin === undefined) throw new Error(archivedPostgresMissing());
     this.#bin = bin;
-    this.#folder = folder;
-    this.#port = port;
-    this.#environment = environment;
     this.url = `postgres://spindle@127.0.0.1:${port}/spindle`;
   }
 
@@ -66,7 +64,7 @@ export class ArchivedPostgres {
     }
     await server.#run('initdb -D "$PGDATA" -U spindle --auth trust --no-sync');
     const file = join(server.#data, 'postgresql.auto.conf');
-    const settings = `listen_addresses = '127.0.0.1'\nport = ${server.#port}\nunix_socket_directories = ''\nmax_connections = 200\n`;
+    const settings = `listen_addresses = '127.0.0.1'\nport = ${server.port}\nunix_socket_directories = ''\nmax_connections = 200\n`;
     await writeFile(file, settings + server.#here(PAGE.archiveSettings()));
     await chmod(file, 0o644);
     await server.start();
@@ -76,7 +74,7 @@ export class ArchivedPostgres {
   }
 
   get #data(): string {
-    return join(this.#folder, 'data');
+    return join(this.folder, 'data');
   }
 
   /** The process id of the server, or undefined while it is down. */
@@ -152,7 +150,7 @@ export class ArchivedPostgres {
 
   /** Replaces the folder names of docs/backup.md with the folders of this server. */
   #here(text: string): string {
-    return text.replace(/\/(backup|archive)/g, `${this.#folder}/$1`);
+    return text.replace(/\/(backup|archive)/g, `${this.folder}/$1`);
   }
 
   /**
@@ -161,19 +159,19 @@ export class ArchivedPostgres {
    */
   async #run(command: string): Promise<void> {
     // The output goes to a file, because a started server keeps it open and a pipe would never end.
-    const outFile = join(this.#folder, 'commands.log');
+    const outFile = join(this.folder, 'commands.log');
     const out = await open(outFile, 'a');
     try {
       const child = spawn('bash', ['-euc', this.#here(command)], {
         stdio: ['ignore', out.fd, out.fd],
-        cwd: this.#folder,
+        cwd: this.folder,
         env: {
-          ...this.#environment,
+          ...this.environment,
           PATH: `${this.#bin}:${process.env.PATH}`,
           LC_ALL: 'C',
           PGDATA: this.#data,
           DATABASE_URL: this.url,
-          BACKUP_URL: `postgres://spindle_backup@127.0.0.1:${this.#port}/`,
+          BACKUP_URL: `postgres://spindle_backup@127.0.0.1:${this.port}/`,
         },
         ...user,
       });

@@ -78,7 +78,6 @@ const keyOf = (partnerId: number, id: string): string => `${partnerId}:${id}`;
 
 /** Reads the ledger incrementally, so that the cost of a round depends only on the rows of the round. */
 export class Books {
-  readonly #url: string;
   #spinIds: SpinIds | undefined;
   /** The newest entry that was read, by cell. Entry ids are ordered only within a cell. */
   readonly #newest = new Map<number, bigint>();
@@ -94,9 +93,7 @@ export class Books {
   /** Outcomes that a client has seen and that a restore removed from the ledger, as `game/index`. */
   readonly #cut = new Set<string>();
 
-  constructor(url: string) {
-    this.#url = url;
-  }
+  constructor(private readonly url: string) {}
 
   /**
    * Reads the new rows and checks the records against all committed entries. The ledger must be at rest.
@@ -128,7 +125,7 @@ export class Books {
     this.#rows = 0;
     const findings: Findings = { lost: [], twice: [], missing: [], other: [], unknowns: [0, 0, 0] };
     await this.#read(findings);
-    const left = new Set(await shownOutcomes(this.#url));
+    const left = new Set(await shownOutcomes(this.url));
     for (const outcome of shown) if (!left.has(outcome)) this.#cut.add(outcome);
     let cut = 0;
     for (const record of records) {
@@ -177,7 +174,7 @@ export class Books {
   }
 
   async #read(findings: Findings): Promise<void> {
-    const sql = postgres(this.#url, { max: 1, onnotice: () => {}, connect_timeout: 10 });
+    const sql = postgres(this.url, { max: 1, onnotice: () => {}, connect_timeout: 10 });
     try {
       this.#spinIds ??= await spinIdsOf(sql);
       const [cells] = await sql<{ used: string }[]>`SELECT count(*) AS used FROM cells WHERE cursor_id > 0`;

@@ -37,7 +37,6 @@ const RETRIES_AT_ONCE = 16;
 export type Counts = Record<Verdict, number>;
 
 export class Clients {
-  readonly #settings: ClientSettings;
   readonly #all: SpinRecord[] = [];
   /** Records with a requestId, which can be repeated. */
   #kept: SpinRecord[] = [];
@@ -54,9 +53,7 @@ export class Clients {
   /** Called for each spin that is answered with 200. */
   onOk: (record: SpinRecord) => void = () => {};
 
-  constructor(settings: ClientSettings) {
-    this.#settings = settings;
-  }
+  constructor(private readonly settings: ClientSettings) {}
 
   /** Number of requests of this round that were answered. */
   get answered(): number {
@@ -80,7 +77,7 @@ export class Clients {
 
   start(random: Random): void {
     this.#isStopping = false;
-    const { connections } = this.#settings;
+    const { connections } = this.settings;
     this.#running = Promise.all(Array.from({ length: connections }, () => this.#connection(random)));
   }
 
@@ -102,7 +99,7 @@ export class Clients {
    */
   async probe(random: Random, timeoutMs: number): Promise<boolean> {
     const answers = await Promise.all(
-      this.#settings.targets.map((target) => this.#sendAlone(this.#fresh(target, random), timeoutMs)),
+      this.settings.targets.map((target) => this.#sendAlone(this.#fresh(target, random), timeoutMs)),
     );
     return answers.every((answer) => answer?.status === 200);
   }
@@ -151,7 +148,7 @@ export class Clients {
    * @returns false if it was not dealt in time
    */
   async spinOnce(target: Target, game: TargetGame, player: string, timeoutMs: number): Promise<boolean> {
-    const requestId = `${this.#settings.prefix}-last-${++this.#requests}`;
+    const requestId = `${this.settings.prefix}-last-${++this.#requests}`;
     const record = newRecord(target, game, player, requestId, this.#round);
     this.#all.push(record);
     return (await this.resolve([record], timeoutMs)).length === 0;
@@ -159,13 +156,13 @@ export class Clients {
 
   async #sendAlone(record: SpinRecord, timeoutMs: number): Promise<WireAnswer | undefined> {
     const wasDealt = this.#begin(record);
-    const answer = await askOnce(this.#settings.port, spinRequest(record.key, record.body), timeoutMs);
+    const answer = await askOnce(this.settings.port, spinRequest(record.key, record.body), timeoutMs);
     this.#end(record, answer, wasDealt);
     return answer;
   }
 
   async #connection(random: Random): Promise<void> {
-    const { port } = this.#settings;
+    const { port } = this.settings;
     while (!this.#isStopping) {
       let wire: Wire;
       try {
@@ -196,7 +193,7 @@ export class Clients {
    */
   async #pace(): Promise<void> {
     const now = performance.now();
-    this.#nextMs = Math.max(this.#nextMs + 1000 / this.#settings.rate, now);
+    this.#nextMs = Math.max(this.#nextMs + 1000 / this.settings.rate, now);
     if (this.#nextMs - now >= 1) await pause(this.#nextMs - now);
   }
 
@@ -208,7 +205,7 @@ export class Clients {
         ? random.pick(all)
         : all[Math.max(0, all.length - 1 - random.whole(0, 400))]!;
     }
-    return this.#fresh(random.pick(this.#settings.targets), random);
+    return this.#fresh(random.pick(this.settings.targets), random);
   }
 
   #fresh(target: Target, random: Random): SpinRecord {
@@ -216,7 +213,7 @@ export class Clients {
     const player = random.pick(target.players);
     const requestId = random.chance(WITHOUT_ID_SHARE)
       ? undefined
-      : `${this.#settings.prefix}-${this.#round}-${++this.#requests}`;
+      : `${this.settings.prefix}-${this.#round}-${++this.#requests}`;
     const record = newRecord(target, game, player, requestId, this.#round);
     this.#all.push(record);
     if (requestId !== undefined) this.#kept.push(record);

@@ -38,17 +38,14 @@ const micros = (usd: number): number => Math.round(usd * 1e6);
 
 /** One connection, which is reopened when it ends. */
 export class Line {
-  readonly #stage: Pick<RoundStage, 'port'>;
   #wire: Wire | undefined;
 
-  constructor(stage: Pick<RoundStage, 'port'>) {
-    this.#stage = stage;
-  }
+  constructor(private readonly stage: Pick<RoundStage, 'port'>) {}
 
   async ask(bytes: Buffer): Promise<WireAnswer | undefined> {
     let timer: NodeJS.Timeout | undefined;
     try {
-      if (this.#wire === undefined || this.#wire.hasEnded) this.#wire = await Wire.open(this.#stage.port());
+      if (this.#wire === undefined || this.#wire.hasEnded) this.#wire = await Wire.open(this.stage.port());
       timer = setTimeout(() => this.#wire?.close(), PATIENCE_MS);
       return await this.#wire.ask(bytes);
     } catch (error) {
@@ -77,17 +74,14 @@ export class RoundPlayers {
   /** Expected balance change by playerId, in micro-USD relative to the opening balance. */
   readonly #net = new Map<string, number>();
   readonly #shoes = new Set<string>();
-  readonly #stage: RoundStage;
 
-  constructor(stage: RoundStage) {
-    this.#stage = stage;
-  }
+  constructor(private readonly stage: RoundStage) {}
 
   async play(total: number): Promise<void> {
-    const { connections, seed } = this.#stage;
+    const { connections, seed } = this.stage;
     await Promise.all(
       Array.from({ length: connections }, async (_, i) => {
-        const line = new Line(this.#stage);
+        const line = new Line(this.stage);
         const random = new Random(seed, 'plays', i);
         // Each connection has its own players because a player has only one open round at a table.
         for (let n = i; n < total; n += connections) await this.#playRound(line, n, random);
@@ -122,7 +116,7 @@ export class RoundPlayers {
   }
 
   async #answered(line: Line, path: string, body: object): Promise<WireAnswer> {
-    const bytes = postRequest(`/api/play/blackjack${path}`, this.#stage.key, JSON.stringify(body));
+    const bytes = postRequest(`/api/play/blackjack${path}`, this.stage.key, JSON.stringify(body));
     for (;;) {
       const answer = await line.ask(bytes);
       if (answer !== undefined && answer.status < 300) return answer;
@@ -135,7 +129,7 @@ export class RoundPlayers {
 
   /** Plays one round and repeats some of its requests. */
   async #playRound(line: Line, n: number, random: Random): Promise<void> {
-    const { tables, connections } = this.#stage;
+    const { tables, connections } = this.stage;
     const table = n % tables.length;
     const gameId = tables[table]!;
     const playerId = `player-${n % connections}-${Math.floor(n / connections) % 8}`;

@@ -46,12 +46,8 @@ const SWEEP_MAX = 48;
 
 /** One service process and its replacements, with proxied connections of its own to the stores. */
 export class Service {
-  readonly name: ServiceName;
   readonly redis: Cable;
   readonly postgres: Cable;
-  readonly #logFile: string;
-  readonly #environment: NodeJS.ProcessEnv;
-  readonly #onCrash: (line: string) => void;
   #process: ServerProcess | undefined;
   /** True while the process is meant to end. Its end is not reported, and no replacement is started. */
   #isStopping = true;
@@ -66,18 +62,14 @@ export class Service {
   #isReady = false;
 
   constructor(
-    name: ServiceName,
+    readonly name: ServiceName,
     cables: { redis: Cable; postgres: Cable },
-    logFile: string,
-    environment: NodeJS.ProcessEnv,
-    onCrash: (line: string) => void,
+    private readonly logFile: string,
+    private readonly environment: NodeJS.ProcessEnv,
+    private readonly onCrash: (line: string) => void,
   ) {
-    this.name = name;
     this.redis = cables.redis;
     this.postgres = cables.postgres;
-    this.#logFile = logFile;
-    this.#environment = environment;
-    this.#onCrash = onCrash;
   }
 
   get isFront(): boolean {
@@ -90,7 +82,7 @@ export class Service {
 
   start(acknowledgement: Acknowledgement, more: NodeJS.ProcessEnv = {}): void {
     this.#isStopping = false;
-    this.#launch({ ...this.#environment, ...more, ACK: acknowledgement });
+    this.#launch({ ...this.environment, ...more, ACK: acknowledgement });
   }
 
   async stop(): Promise<void> {
@@ -101,7 +93,7 @@ export class Service {
     const wasReady = this.#isReady;
     await running.stop();
     const how = await running.ended;
-    if (wasReady && how !== 0) this.#onCrash(`${this.name} did not stop in order: ${how}`);
+    if (wasReady && how !== 0) this.onCrash(`${this.name} did not stop in order: ${how}`);
   }
 
   /** Sends SIGKILL to the process. It is restarted at once. */
@@ -159,7 +151,7 @@ export class Service {
     this.#failpoint = undefined;
     this.#isDoomed = failpoint !== undefined;
     const settings = failpoint === undefined ? env : { ...env, FAILPOINT: failpoint };
-    const running = ServerProcess.launch({ env: settings, logFile: this.#logFile });
+    const running = ServerProcess.launch({ env: settings, logFile: this.logFile });
     this.#process = running;
     this.#isKilled = false;
     this.#isFrozen = false;
@@ -177,7 +169,7 @@ export class Service {
       if (this.#isStopping) return;
       this.#hasMet ||= this.#isDoomed && !this.#isKilled;
       if (!this.#isKilled && !this.#isDoomed && wasReady)
-        this.#onCrash(`${this.name} ended by itself: ${how}`);
+        this.onCrash(`${this.name} ended by itself: ${how}`);
       setTimeout(() => {
         if (!this.#isStopping) this.#launch(env);
       }, START_AGAIN_MS);
@@ -186,17 +178,14 @@ export class Service {
 }
 
 export class Fleet {
-  readonly port: number;
-  readonly services: readonly Service[];
-  readonly #cables: readonly Cable[];
   #acknowledgement: Acknowledgement = 'redis';
   #more: NodeJS.ProcessEnv = {};
 
-  private constructor(port: number, services: readonly Service[], cables: readonly Cable[]) {
-    this.port = port;
-    this.services = services;
-    this.#cables = cables;
-  }
+  private constructor(
+    readonly port: number,
+    readonly services: readonly Service[],
+    private readonly cables: readonly Cable[],
+  ) {}
 
   /**
    * Makes the processes without starting them.
@@ -323,6 +312,6 @@ export class Fleet {
 
   async close(): Promise<void> {
     for (const service of this.services) service.end();
-    await Promise.all(this.#cables.map((cable) => cable.close()));
+    await Promise.all(this.cables.map((cable) => cable.close()));
   }
 }

@@ -41,9 +41,6 @@ export async function newTable(api: Api, partner: { partnerId: number; key: stri
 
 export class TablePlayers {
   readonly breaches: string[] = [];
-  readonly #port: number;
-  readonly #table: Table;
-  readonly #prefix: string;
   /** The round in which the cards of each shoe were shown. */
   readonly #shown = new Map<string, string>();
   #rounds = 0;
@@ -52,11 +49,11 @@ export class TablePlayers {
   #isStopping = false;
   #running: Promise<unknown> | undefined;
 
-  constructor(port: number, table: Table, prefix: string) {
-    this.#port = port;
-    this.#table = table;
-    this.#prefix = prefix;
-  }
+  constructor(
+    private readonly port: number,
+    private readonly table: Table,
+    private readonly prefix: string,
+  ) {}
 
   start(random: Random): void {
     this.#isStopping = false;
@@ -74,7 +71,7 @@ export class TablePlayers {
   }
 
   async #play(random: Random): Promise<void> {
-    const line = new Line({ port: () => this.#port });
+    const line = new Line({ port: () => this.port });
     while (!this.#isStopping) {
       await this.#playRound(line, random);
       await pause(REST_MS);
@@ -83,8 +80,8 @@ export class TablePlayers {
   }
 
   async #playRound(line: Line, random: Random): Promise<void> {
-    const { gameId } = this.#table;
-    const name = `${this.#prefix}-table-${++this.#rounds}`;
+    const { gameId } = this.table;
+    const name = `${this.prefix}-table-${++this.#rounds}`;
     const restores = this.#restores;
     let answer = await this.#answered(
       line,
@@ -114,7 +111,7 @@ export class TablePlayers {
    * Sends a request until it is answered. Returns undefined if the run stops or a restore removed the round.
    */
   async #answered(line: Line, path: string, body: object, restores: number): Promise<WireAnswer | undefined> {
-    const bytes = postRequest(`/api/play/blackjack${path}`, this.#table.key, JSON.stringify(body));
+    const bytes = postRequest(`/api/play/blackjack${path}`, this.table.key, JSON.stringify(body));
     for (;;) {
       const answer = await line.ask(bytes);
       if (answer !== undefined && answer.status < 300) return answer;

@@ -61,20 +61,19 @@ function readOptions(): Options {
 }
 
 class Receiver {
-  readonly #port: number;
-  readonly #file: string;
   #child: ChildProcess | undefined;
 
-  constructor(port: number, file: string) {
-    this.#port = port;
-    this.#file = file;
+  constructor(
+    private readonly port: number,
+    private readonly file: string,
+  ) {
     writeFileSync(file, '');
     this.start();
   }
 
   start(): void {
     const program = join(import.meta.dirname, 'receiver.js');
-    this.#child = spawn(process.execPath, [program, String(this.#port), this.#file], { stdio: 'ignore' });
+    this.#child = spawn(process.execPath, [program, String(this.port), this.file], { stdio: 'ignore' });
   }
 
   async kill(): Promise<void> {
@@ -87,7 +86,7 @@ class Receiver {
 
   /** Returns the deliveries that the receiver wrote completely. */
   received(): { headers: Record<string, string>; body: string }[] {
-    return readFileSync(this.#file, 'utf8')
+    return readFileSync(this.file, 'utf8')
       .split('\n')
       .filter((line) => line.endsWith('}'))
       .map((line) => JSON.parse(line));

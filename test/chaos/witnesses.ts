@@ -17,26 +17,23 @@ const WITNESSES = 3;
 const READY_WITHIN_MS = 30_000;
 
 class WitnessProcess {
-  readonly #args: readonly string[];
-  readonly #environment: NodeJS.ProcessEnv;
-  readonly #url: string;
   #child: ChildProcess | undefined;
 
-  constructor(args: readonly string[], environment: NodeJS.ProcessEnv, url: string) {
-    this.#args = args;
-    this.#environment = environment;
-    this.#url = url;
-  }
+  constructor(
+    private readonly args: readonly string[],
+    private readonly environment: NodeJS.ProcessEnv,
+    private readonly url: string,
+  ) {}
 
   async start(): Promise<void> {
     const cli = cliOf(ROOT);
-    const child = spawn(process.execPath, [cli, 'witness', ...this.#args], {
-      env: this.#environment,
+    const child = spawn(process.execPath, [cli, 'witness', ...this.args], {
+      env: this.environment,
       stdio: 'ignore',
     });
     this.#child = child;
     const answers = (): Promise<boolean> =>
-      fetch(this.#url).then(
+      fetch(this.url).then(
         () => true,
         () => false,
       );
@@ -61,14 +58,11 @@ class WitnessProcess {
 }
 
 export class Witnesses {
-  readonly all: readonly WitnessProcess[];
-  /** File name for LOG_POLICY. */
-  readonly policy: string;
-
-  private constructor(all: readonly WitnessProcess[], policy: string) {
-    this.all = all;
-    this.policy = policy;
-  }
+  private constructor(
+    readonly all: readonly WitnessProcess[],
+    /** File name for LOG_POLICY. */
+    readonly policy: string,
+  ) {}
 
   /**
    * Starts new witnesses without a stored checkpoint.

@@ -49,14 +49,10 @@ const run = promisify(execFile);
 
 /** The clock of the service and its stores. */
 class Clock {
-  readonly #offsetFile: string;
-
-  constructor(offsetFile: string) {
-    this.#offsetFile = offsetFile;
-  }
+  constructor(private readonly offsetFile: string) {}
 
   async moveTo(ms: number): Promise<void> {
-    setClock(this.#offsetFile, (Math.min(ms, Date.now()) - Date.now()) / 1000);
+    setClock(this.offsetFile, (Math.min(ms, Date.now()) - Date.now()) / 1000);
     await pause(CLOCK_SEEN_MS);
   }
 }

@@ -123,11 +123,7 @@ const COMMUNAL: OperatorSchemas['CommunalBody'] = {
 
 /** Creates partners and games on behalf of one of the operators. */
 class Maker {
-  readonly #jane: Api;
-
-  constructor(jane: Api) {
-    this.#jane = jane;
-  }
+  constructor(private readonly jane: Api) {}
 
   async partner(
     [slug, name]: readonly [slug: string, name: string],
@@ -136,16 +132,16 @@ class Maker {
   ): Promise<DemoPartner> {
     const settings = { name, openingBalanceUsd: 2000, largeWinThresholdUsd: 20, ...UNBOUND, ...more };
     const body = { slug, environment: 'production' as const, ...settings };
-    const { partnerId } = await bodyOf(this.#jane.operator.POST('/partners', { body }));
+    const { partnerId } = await bodyOf(this.jane.operator.POST('/partners', { body }));
     const ofKey = { params: { path: { id: partnerId } }, body: { name: 'back end' } };
-    const { apiKey: key } = await bodyOf(this.#jane.operator.POST('/partners/{id}/keys', ofKey));
+    const { apiKey: key } = await bodyOf(this.jane.operator.POST('/partners/{id}/keys', ofKey));
     return { partnerId, slug, key, playsADay, players: playersOf(players), games: [] };
   }
 
   async slot(to: DemoPartner, name: string, sheet: object, share: number, sigma?: number): Promise<number> {
-    const parSheetId = await this.#jane.addSheet(to.key, sheet);
+    const parSheetId = await this.jane.addSheet(to.key, sheet);
     const body = { parSheetId, displayName: name, configName: configNameOf(name) };
-    const { gameConfigId: id } = await bodyOf(this.#jane.partner(to.key).POST('/games', { body }));
+    const { gameConfigId: id } = await bodyOf(this.jane.partner(to.key).POST('/games', { body }));
     const wagerUsd = (sheet as { denominationUsd: number }).denominationUsd;
     const game = { id, name, kind: 'slot' as const, wagerUsd, share };
     to.games.push(sigma === undefined ? game : { ...game, sigma });
@@ -161,22 +157,22 @@ class Maker {
   ): Promise<void> {
     const body = { displayName: name, configName: configNameOf(name), ...raffle(poolSize, priceUsd) };
     const params = { path: { id: to.partnerId } };
-    const made = await bodyOf(this.#jane.operator.POST('/partners/{id}/raffles', { params, body }));
+    const made = await bodyOf(this.jane.operator.POST('/partners/{id}/raffles', { params, body }));
     to.games.push({ id: made.gameConfigId, name, kind: 'raffle', wagerUsd: priceUsd, share });
   }
 
   async table(to: DemoPartner, name: string, wagerUsd: number, share: number): Promise<void> {
     const body = { displayName: name, configName: configNameOf(name), wagerUsd, rules: {} };
     const params = { path: { id: to.partnerId } };
-    const made = await bodyOf(this.#jane.operator.POST('/partners/{id}/blackjack-games', { params, body }));
+    const made = await bodyOf(this.jane.operator.POST('/partners/{id}/blackjack-games', { params, body }));
     to.games.push({ id: made.gameConfigId, name, kind: 'blackjack', wagerUsd, share });
   }
 
   async communal(id: number): Promise<void> {
     const params = { path: { id } };
-    await bodyOf(this.#jane.operator.PUT('/games/{id}/communal', { params, body: COMMUNAL }));
+    await bodyOf(this.jane.operator.PUT('/games/{id}/communal', { params, body: COMMUNAL }));
     const funding = { amountUsd: '1500.00', reason: 'Autumn promotion', requestId: 'autumn-promotion' };
-    await bodyOf(this.#jane.operator.POST('/games/{id}/communal/funding', { params, body: funding }));
+    await bodyOf(this.jane.operator.POST('/games/{id}/communal/funding', { params, body: funding }));
   }
 
   /** Waits until each game of a partner has outcomes. */
@@ -184,7 +180,7 @@ class Maker {
     for (const { id, name } of games) {
       const params = { path: { id } };
       const isPlayable = async (): Promise<boolean> =>
-        (await bodyOf(this.#jane.operator.GET('/games/{id}', { params }))).queue.outcomesReady > 0;
+        (await bodyOf(this.jane.operator.GET('/games/{id}', { params }))).queue.outcomesReady > 0;
       await until(isPlayable, `${name} has outcomes`);
     }
   }

@@ -38,17 +38,15 @@ interface Return {
 }
 
 export class Traffic {
-  readonly #client: Client;
-  readonly #random: Random;
   readonly #returns = new Map<number, Return>();
   /** Number of error responses, by error code. */
   readonly refusals = new Map<string, number>();
   plays = 0;
 
-  constructor(client: Client, random: Random) {
-    this.#client = client;
-    this.#random = random;
-  }
+  constructor(
+    private readonly client: Client,
+    private readonly random: Random,
+  ) {}
 
   /**
    * Plays a partner's traffic between two hours of a day.
@@ -56,13 +54,13 @@ export class Traffic {
    */
   async play(partner: DemoPartner, fromHour: number, toHour: number, weight: number): Promise<void> {
     const share = HOURS.slice(fromHour, toHour).reduce((sum, each) => sum + each, 0) / HOURS_SUM;
-    const plays = Math.round(partner.playsADay * weight * share * (0.9 + 0.2 * this.#random.next()));
+    const plays = Math.round(partner.playsADay * weight * share * (0.9 + 0.2 * this.random.next()));
     const shares = partner.games.flatMap((game) => Array.from({ length: game.share }, () => game));
-    const wanted = Array.from({ length: plays }, () => this.#random.pick(shares));
+    const wanted = Array.from({ length: plays }, () => this.random.pick(shares));
     const plans = wanted.map((game) => ({
       game,
       player: this.#playerOf(partner),
-      leaves: this.#random.chance(LEFT_OPEN),
+      leaves: this.random.chance(LEFT_OPEN),
     }));
     const [spins, waiting] = [
       plans.filter(({ game }) => game.kind === 'slot'),
@@ -80,14 +78,14 @@ export class Traffic {
 
   /** Picks a player, with a strong preference for a few players. */
   #playerOf({ players }: DemoPartner): string {
-    return players[Math.floor(players.length * this.#random.next() ** 2)]!;
+    return players[Math.floor(players.length * this.random.next() ** 2)]!;
   }
 
   async #spin(partner: DemoPartner, game: DemoGame, playerId: string): Promise<void> {
     if (this.#rests(game)) return;
     const { id: gameId, wagerUsd } = game;
     const requestId = `${partner.slug}-${++this.plays}`;
-    const { status, body } = await this.#client.spin<{ outcome: { payoutUsd: number }; errorCode?: string }>(
+    const { status, body } = await this.client.spin<{ outcome: { payoutUsd: number }; errorCode?: string }>(
       partner.key,
       { gameId, playerId, wagerUsd, requestId },
     );
@@ -112,7 +110,7 @@ export class Traffic {
     const { id: gameId, wagerUsd } = game;
     const requestId = `${partner.slug}-${++this.plays}`;
     const play = (path: string, body: object) =>
-      this.#client.request<Round & { errorCode?: string }>('POST', `/api/play/blackjack${path}`, {
+      this.client.request<Round & { errorCode?: string }>('POST', `/api/play/blackjack${path}`, {
         key: partner.key,
         body,
       });

@@ -108,14 +108,11 @@ export class Play {
   /** Requests and responses, for the analysis of a failure. */
   readonly trace: string[] = [];
   begun = 0;
-  readonly #world: World;
   readonly #partners: Partner[] = [];
   #isTroubled = false;
   #changes = 0;
 
-  constructor(world: World) {
-    this.#world = world;
-  }
+  constructor(private readonly world: World) {}
 
   /** @throws Violation if the service does what the model does not allow */
   async run({ partners, operations }: Scenario): Promise<void> {
@@ -157,7 +154,7 @@ export class Play {
       funding: funding === null ? null : amount(funding)!,
     };
     judgeSettings(made, 201, settings);
-    const { secondsAt, auth } = this.#world;
+    const { secondsAt, auth } = this.world;
     const partnerId = Number(at(made.json, 'partnerId'));
     const model = new PartnerModel(
       partnerId,
@@ -264,7 +261,7 @@ export class Play {
         return;
       }
       case 'minute': {
-        const minute = async () => Math.floor((await this.#world.clock.seconds()) / 60);
+        const minute = async () => Math.floor((await this.world.clock.seconds()) / 60);
         const from = await minute();
         await until(async () => (await minute()) > from, 'the minute is over');
         return;
@@ -290,8 +287,8 @@ export class Play {
     const sentAt = performance.now();
     const isPartial = 'bytes' in cut;
     let answer: Answer | undefined;
-    if (isPartial) await this.#world.fronts[front]!.askInPart(whole, cut.bytes);
-    else answer = await this.#world.fronts[front]!.askAndCut(whole, cut.afterUs, cut.how);
+    if (isPartial) await this.world.fronts[front]!.askInPart(whole, cut.bytes);
+    else answer = await this.world.fronts[front]!.askAndCut(whole, cut.afterUs, cut.how);
     const receivedAt = performance.now();
     const isTroubled = this.#isTroubled;
     this.#take([{ request, key, front, sentAt, receivedAt, answer, isPartial, isTroubled, partner }]);
@@ -365,7 +362,7 @@ export class Play {
     asked: Asked,
     key = activeKeys(partner.model)[0] ?? partner.model.keys[0]!,
   ): Promise<void> {
-    for (const front of this.#world.fronts.keys()) {
+    for (const front of this.world.fronts.keys()) {
       await until(async () => {
         if (changing.possible(front, performance.now()).length === 1) return true;
         const [exchange] = await this.#exchange([{ ...asked, partner, front, key }]);
@@ -376,7 +373,7 @@ export class Play {
   }
 
   async #cutStore(asks: readonly Ask[], afterUs: number): Promise<void> {
-    const { cutStore } = this.#world;
+    const { cutStore } = this.world;
     if (cutStore === undefined) throw new Error('There is no cable to cut');
     for (const partner of this.#partners) {
       if (partner.model.undecided > 0) await this.#resolve(partner);
@@ -393,8 +390,8 @@ export class Play {
 
   /** Waits until the front ends are connected to their stores again. */
   async #whole(): Promise<void> {
-    if (this.#world.cutStore === undefined) return;
-    for (const front of this.#world.fronts) {
+    if (this.world.cutStore === undefined) return;
+    for (const front of this.world.fronts) {
       await until(async () => {
         const answer = await front.ask({ method: 'GET', path: '/statusz', key: undefined });
         return answer.status === 200;
@@ -409,7 +406,7 @@ export class Play {
   }
 
   #front(number: number): number {
-    return number % this.#world.fronts.length;
+    return number % this.world.fronts.length;
   }
 
   /** Returns the request of a choice. Undefined if there is nothing to choose from. */
@@ -458,7 +455,7 @@ export class Play {
     const exchanges = await Promise.all(
       ready.map(async ({ partner, front, key, request, http }) => {
         const sentAt = performance.now();
-        const answer = await this.#world.fronts[front]!.ask({ ...http, key: keyText(key) });
+        const answer = await this.world.fronts[front]!.ask({ ...http, key: keyText(key) });
         const receivedAt = performance.now();
         return {
           partner,
@@ -476,11 +473,11 @@ export class Play {
     for (const { key, answer, ...rest } of exchanges) {
       if (typeof key !== 'string') continue;
       this.#note(rest.partner, { ...rest, answer });
-      this.#world.auth.take(
+      this.world.auth.take(
         rest,
         answer,
         [key === 'none' ? '401 KS-4001' : '401 KS-4002'],
-        this.#world.secondsAt,
+        this.world.secondsAt,
       );
     }
     const keyed = exchanges.flatMap(({ key, ...rest }) =>
@@ -502,13 +499,13 @@ export class Play {
     this.trace.push(`${partner.model.partnerId}: ${describe(exchange)}`);
     const replayed = answer?.headers.get('idempotent-replayed') === 'true' ? ' replayed' : '';
     const name = `${request.kind} ${answer === undefined ? 'cut' : outcomeOf(answer)}${replayed}`;
-    this.#world.seen.set(name, (this.#world.seen.get(name) ?? 0) + 1);
+    this.world.seen.set(name, (this.world.seen.get(name) ?? 0) + 1);
   }
 
   readonly #operate: Operate = (method, path, body) => this.#operator(0, method, path, body);
 
   async #operator(front: number, method: string, path: string, body?: object): Promise<Answered> {
-    const { fronts, operatorKey } = this.#world;
+    const { fronts, operatorKey } = this.world;
     const request = { method, path: OPERATOR_BASE + path, key: operatorKey };
     const answer = await fronts[front]!.ask(
       body === undefined ? request : { ...request, body: JSON.stringify(body) },
@@ -565,6 +562,6 @@ export class Play {
       for (let page = 1; (page - 1) * PAGE < spins; page++) await ask(askPage(playerId, page, PAGE));
     }
     await judgePots(this.#operate, model);
-    await judgeLedger(this.#world.sql, model);
+    await judgeLedger(this.world.sql, model);
   }
 }

@@ -58,29 +58,28 @@ export async function runTables(options: TableOptions): Promise<ReadonlyMap<stri
 }
 
 class TablePlay {
-  readonly #world: World;
-  readonly #scenario: TableScenario;
   readonly #rounds: TableRounds;
   #partnerId = 0;
   #key = '';
   #gameId = 0;
 
-  constructor(world: World, scenario: TableScenario) {
-    this.#world = world;
-    this.#scenario = scenario;
+  constructor(
+    private readonly world: World,
+    private readonly scenario: TableScenario,
+  ) {
     this.#rounds = new TableRounds(scenario);
   }
 
   /** @throws Violation if the service does what the model does not allow */
   async run(): Promise<void> {
     await this.#open();
-    for (const operation of this.#scenario.operations) await this.#perform(operation);
+    for (const operation of this.scenario.operations) await this.#perform(operation);
     await this.#judgeBooks();
     this.#count('scenario');
   }
 
   async #open(): Promise<void> {
-    const { isEnforced, opening, funding, rules } = this.#scenario;
+    const { isEnforced, opening, funding, rules } = this.scenario;
     const partner = await this.#operator('POST', '/partners', {
       slug: `t-${randomBytes(8).toString('hex')}`,
       name: 'Model',
@@ -126,7 +125,7 @@ class TablePlay {
     // The service must deal shoes in their order and leave none out.
     const index = this.#rounds.all.length;
     if (at(json, 'shoe', 'index') !== String(index)) throw new Violation(`Shoe ${index} was next: ${text}`);
-    const [block] = await this.#world.sql<{ seed: Buffer }[]>`
+    const [block] = await this.world.sql<{ seed: Buffer }[]>`
       SELECT substring(seed FROM (${index} - from_index)::int * 32 + 1 FOR 32) AS seed FROM blocks
       WHERE game_id = ${this.#gameId} AND from_index <= ${index} AND to_index > ${index}`;
     const round: TableRound = {
@@ -134,7 +133,7 @@ class TablePlay {
       playerId,
       requestId,
       text,
-      shoe: shoeCards(this.#scenario.rules.decks, block!.seed),
+      shoe: shoeCards(this.scenario.rules.decks, block!.seed),
       moves: [],
       actions: 0,
       newest: undefined,
@@ -164,7 +163,7 @@ class TablePlay {
     const isOpen = this.#rounds.isOpen(round);
     if (how === 'timeout') {
       if (!isOpen) return;
-      await this.#world.sql`
+      await this.world.sql`
         UPDATE rounds SET expires_at = now()
         WHERE game_id = ${this.#gameId} AND shoe_index = ${this.#rounds.all.indexOf(round)}`;
       await until(
@@ -175,7 +174,7 @@ class TablePlay {
     } else {
       const body = how === 'void' ? { reason: 'model' } : undefined;
       const path = `/api/operator/v1/rounds/${round.roundId}/${how}`;
-      const answer = await this.#send(front, path, this.#world.operatorKey, body);
+      const answer = await this.#send(front, path, this.world.operatorKey, body);
       this.#count(`${how} ${outcomeOf(answer)}`);
       const expected = isOpen ? '200' : '409 KS-4223';
       if (outcomeOf(answer) !== expected) throw new Violation(`${how}: expected ${expected}: ${answer.text}`);
@@ -244,7 +243,7 @@ class TablePlay {
   /** Checks that balances, entries and totals match the rounds. */
   async #judgeBooks(): Promise<void> {
     const { all } = this.#rounds;
-    const rows = await this.#world.sql<{ player_id: string; kind: number; balance_micros: bigint }[]>`
+    const rows = await this.world.sql<{ player_id: string; kind: number; balance_micros: bigint }[]>`
       SELECT player_id, kind, balance_micros FROM ledger WHERE partner_id = ${this.#partnerId} ORDER BY entry_id`;
     const balances = new Map(rows.map((row) => [row.player_id, row.balance_micros]));
     const players = new Set(all.map((round) => round.playerId));
@@ -269,7 +268,7 @@ class TablePlay {
   }
 
   #front(number: number): Front {
-    const { fronts } = this.#world;
+    const { fronts } = this.world;
     return fronts[number % fronts.length]!;
   }
 
@@ -279,7 +278,7 @@ class TablePlay {
   }
 
   async #operator(method: string, path: string, body?: object) {
-    const request = { method, path: `/api/operator/v1${path}`, key: this.#world.operatorKey };
+    const request = { method, path: `/api/operator/v1${path}`, key: this.world.operatorKey };
     const answer = await this.#front(0).ask(
       body === undefined ? request : { ...request, body: JSON.stringify(body) },
     );
@@ -288,6 +287,6 @@ class TablePlay {
   }
 
   #count(name: string): void {
-    this.#world.seen.set(name, (this.#world.seen.get(name) ?? 0) + 1);
+    this.world.seen.set(name, (this.world.seen.get(name) ?? 0) + 1);
   }
 }

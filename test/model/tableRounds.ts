@@ -54,12 +54,10 @@ export type Expected =
 
 export class TableRounds {
   readonly all: TableRound[] = [];
-  readonly #scenario: TableScenario;
   readonly #opening: bigint;
   readonly #funding: bigint | null;
 
-  constructor(scenario: TableScenario) {
-    this.#scenario = scenario;
+  constructor(private readonly scenario: TableScenario) {
     this.#opening = amount(scenario.opening)!;
     this.#funding = scenario.funding === null ? null : amount(scenario.funding)!;
   }
@@ -69,7 +67,7 @@ export class TableRounds {
   }
 
   stateOf({ shoe, moves }: Pick<TableRound, 'shoe' | 'moves'>): ReferenceRound {
-    return reference(this.#scenario.rules, [...shoe], moves)!;
+    return reference(this.scenario.rules, [...shoe], moves)!;
   }
 
   isOpen(round: TableRound): boolean {
@@ -96,7 +94,7 @@ export class TableRounds {
     playerId: string,
     requestId: string,
   ): Expected {
-    const { isEnforced, rules } = this.#scenario;
+    const { isEnforced, rules } = this.scenario;
     const bound = this.all.find((round) => round.requestId === requestId);
     if (bound !== undefined)
       return bound.playerId === playerId && isWagerRight ? { text: bound.text } : '409 KS-4111';
@@ -125,10 +123,10 @@ export class TableRounds {
     if (newest !== undefined && seq === actions && action === newest.action) return { text: newest.text };
     if (seq !== actions + 1) return '409 KS-4224';
     if (!this.isOpen(round)) return '409 KS-4223';
-    const after = reference(this.#scenario.rules, [...shoe], [...moves, action]);
+    const after = reference(this.scenario.rules, [...shoe], [...moves, action]);
     if (after === undefined) return '409 KS-4223';
     const cost = BigInt(after.staked - this.stateOf(round).staked) * UNIT;
-    if (this.#scenario.isEnforced && this.balanceOf(round.playerId) < cost) return '400 KS-4225';
+    if (this.scenario.isEnforced && this.balanceOf(round.playerId) < cost) return '400 KS-4225';
     return 'effect';
   }
 

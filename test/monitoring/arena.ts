@@ -16,21 +16,21 @@ import type { OwnStores } from '../support/stores.js';
 
 /** A service process with a fixed METRICS_PORT, which can be stopped and started again. */
 export class Service {
-  readonly metricsPort: number;
   readonly #environment: NodeJS.ProcessEnv;
-  readonly #logFile: string;
   #process: ServerProcess | undefined;
 
-  constructor(metricsPort: number, environment: NodeJS.ProcessEnv, logFile: string) {
-    this.metricsPort = metricsPort;
+  constructor(
+    readonly metricsPort: number,
+    environment: NodeJS.ProcessEnv,
+    private readonly logFile: string,
+  ) {
     this.#environment = { ...environment, METRICS_PORT: String(metricsPort) };
-    this.#logFile = logFile;
   }
 
   /** Resolves once the metrics of the process can be scraped. */
   async start(settings: NodeJS.ProcessEnv = {}): Promise<void> {
     const env = { ...this.#environment, ...settings };
-    this.#process = ServerProcess.launch({ env, logFile: this.#logFile });
+    this.#process = ServerProcess.launch({ env, logFile: this.logFile });
     await this.#process.ready();
   }
 

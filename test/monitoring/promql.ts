@@ -76,16 +76,13 @@ const KEEPING = new Set([
 ]);
 
 class Checker {
-  readonly #text: string;
-  readonly #exposed: Exposed;
-
-  constructor(text: string, exposed: Exposed) {
-    this.#text = text;
-    this.#exposed = exposed;
-  }
+  constructor(
+    private readonly text: string,
+    private readonly exposed: Exposed,
+  ) {}
 
   result(): ReadonlySet<string> | undefined {
-    const tree = parser.parse(this.#text);
+    const tree = parser.parse(this.text);
     tree.iterate({
       enter: ({ type, from }) => {
         if (type.isError) this.#fail(`does not parse at ${from}`);
@@ -97,11 +94,11 @@ class Checker {
   }
 
   #fail(what: string): never {
-    throw new ExpressionError(`${this.#text}\n  ${what}`);
+    throw new ExpressionError(`${this.text}\n  ${what}`);
   }
 
   #of(node: SyntaxNode): string {
-    return this.#text.slice(node.from, node.to);
+    return this.text.slice(node.from, node.to);
   }
 
   #labels(node: SyntaxNode): ReadonlySet<string> | undefined {
@@ -128,7 +125,7 @@ class Checker {
 
   #selector(node: SyntaxNode): ReadonlySet<string> {
     const name = this.#of(node.getChild('Identifier')!);
-    const labels = this.#exposed.get(name);
+    const labels = this.exposed.get(name);
     if (labels === undefined) this.#fail(`there is no metric ${name}`);
     for (const matcher of node.getChild('LabelMatchers')?.getChildren('UnquotedLabelMatcher') ?? []) {
       const label = this.#of(matcher.getChild('LabelName')!);

@@ -240,12 +240,13 @@ async function sizes(server: Prometheus, arena: Arena, say: (line: string) => vo
 
 /** The expressions of the panels that have not returned data yet. */
 class Panels {
-  readonly #server: Prometheus;
   readonly count: number;
   withoutData: { where: string; expr: string }[];
 
-  constructor(server: Prometheus, asked: { where: string; expr: string }[]) {
-    this.#server = server;
+  constructor(
+    private readonly server: Prometheus,
+    asked: { where: string; expr: string }[],
+  ) {
     this.count = asked.length;
     this.withoutData = asked;
   }
@@ -256,7 +257,7 @@ class Panels {
    */
   async look(): Promise<number> {
     const looked = await Promise.all(
-      this.withoutData.map(async (asked) => ({ asked, series: await this.#server.series(asked.expr) })),
+      this.withoutData.map(async (asked) => ({ asked, series: await this.server.series(asked.expr) })),
     );
     const found = new Set(looked.flatMap(({ asked, series }) => (series > 0 ? [asked] : [])));
     this.withoutData = this.withoutData.filter((asked) => !found.has(asked));

@@ -30,11 +30,7 @@ const LINKED = ['node_modules', '.cache'];
 const LEFT_OUT = [...LINKED, '.git'];
 
 export class SuiteCopy {
-  readonly #root: string;
-
-  private constructor(root: string) {
-    this.#root = root;
-  }
+  private constructor(private readonly root: string) {}
 
   static async make(): Promise<SuiteCopy> {
     const root = await mkdtemp(join(tmpdir(), 'spindle-suite-'));
@@ -45,7 +41,7 @@ export class SuiteCopy {
   }
 
   remove(): Promise<void> {
-    return rm(this.#root, { recursive: true, force: true });
+    return rm(this.root, { recursive: true, force: true });
   }
 
   /**
@@ -55,12 +51,12 @@ export class SuiteCopy {
   async plant(faults: readonly Fault[]): Promise<() => Promise<void>> {
     const before = new Map<string, Buffer>();
     const write = async (file: string, text: string): Promise<void> => {
-      const path = join(this.#root, file);
+      const path = join(this.root, file);
       if (!before.has(path)) before.set(path, await readFile(path));
       await writeFile(path, text);
     };
     for (const fault of faults) {
-      const text = withFault(await readFile(join(this.#root, fault.file), 'utf8'), fault);
+      const text = withFault(await readFile(join(this.root, fault.file), 'utf8'), fault);
       await write(fault.file, text);
       if (!fault.file.endsWith('.ts')) continue;
       const { code } = await transform(text, { loader: 'ts', format: 'esm', target: 'node20' });
@@ -78,13 +74,13 @@ export class SuiteCopy {
   async run(tests: readonly SuiteTest[]): Promise<TestResult[]> {
     const files = [...new Set(tests.map(({ file }) => file))];
     const names = `^(${tests.map(({ test }) => escaped(test)).join('|')})$`;
-    const written = join(this.#root, 'results.json');
+    const written = join(this.root, 'results.json');
     await rm(written, { force: true });
     const projects = ['unit', 'service', 'faults'].flatMap((name) => ['--project', name]);
     const args = ['run', ...projects, ...files, '--testNamePattern', names];
-    const runner = join(this.#root, 'node_modules', 'vitest', 'vitest.mjs');
+    const runner = join(this.root, 'node_modules', 'vitest', 'vitest.mjs');
     const child = spawn(process.execPath, [runner, ...args, '--reporter=json', `--outputFile=${written}`], {
-      cwd: this.#root,
+      cwd: this.root,
       env: { PATH: process.env.PATH, HOME: process.env.HOME, TMPDIR: process.env.TMPDIR },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
@@ -98,7 +94,7 @@ export class SuiteCopy {
     const text = await readFile(written, 'utf8').catch(() => {
       throw new Error(`The tests did not run: ${output}`);
     });
-    return tests.map((wanted) => resultOf(JSON.parse(text) as Report, this.#root, wanted));
+    return tests.map((wanted) => resultOf(JSON.parse(text) as Report, this.root, wanted));
   }
 }
 

@@ -207,8 +207,8 @@ const STORES: readonly SuiteMutation[] = [
     faults: [
       source(
         'engine/ledger/partitions',
-        'has(day)) return;\n    await ensureDay(this.#sql, ',
-        'has(day)) return;\n    for (const ahead of [0, DAY_MS]) await ensureDay(this.#sql, ahead + ',
+        'has(day)) return;\n    await ensureDay(this.sql, ',
+        'has(day)) return;\n    for (const ahead of [0, DAY_MS]) await ensureDay(this.sql, ahead + ',
       ),
     ],
     foundBy: test(
@@ -333,13 +333,13 @@ const POSITIONS: readonly SuiteMutation[] = [
     faults: [
       source(
         'engine/blocks/keeper',
-        '    await this.#options.leased(queue.gameId, leased.at(-1)!.toIndex);\n',
+        '    await this.options.leased(queue.gameId, leased.at(-1)!.toIndex);\n',
         '',
       ),
       source(
         'engine/blocks/keeper',
         'await this.#load(queue, block);\n',
-        'await this.#load(queue, block);\n    await this.#options.leased(queue.gameId, queue.leaseEnd!);\n',
+        'await this.#load(queue, block);\n    await this.options.leased(queue.gameId, queue.leaseEnd!);\n',
       ),
     ],
     foundBy: POSITION('the position file has the lease of a block that a killed worker had loaded'),
@@ -349,8 +349,8 @@ const POSITIONS: readonly SuiteMutation[] = [
     faults: [
       source(
         'engine/recovery/positionKeeper',
-        'file === undefined ? undefined : await differenceOf(sql, this.#options, file)',
-        '(await differenceOf(sql, this.#options, file!).catch(() => undefined)) && undefined',
+        'file === undefined ? undefined : await differenceOf(sql, this.options, file)',
+        '(await differenceOf(sql, this.options, file!).catch(() => undefined)) && undefined',
       ),
     ],
     foundBy: POSITION(

@@ -34,16 +34,17 @@ export interface RaffleTerms {
 /** Typed access to the APIs. Each method throws SpindleError if the service responds with an error. */
 export class Api {
   readonly operator: OperatorClient;
-  readonly #base: string;
 
   /** @param base address of the service as `http://host:port` */
-  constructor(base: string, operatorKey = OPERATOR_KEY) {
-    this.#base = base;
+  constructor(
+    private readonly base: string,
+    operatorKey = OPERATOR_KEY,
+  ) {
     this.operator = operatorClient(base, operatorKey);
   }
 
   partner(key: string): PartnerClient {
-    return partnerClient(this.#base, key);
+    return partnerClient(this.base, key);
   }
 
   /**

@@ -24,15 +24,13 @@ interface Waiting {
 
 /** One connection. Responses arrive in the order of their requests. */
 export class Wire {
-  readonly #socket: Socket;
   readonly #waiting: Waiting[] = [];
   #received: Buffer = Buffer.alloc(0);
   #hasEnded = false;
   /** Resolves once the server has ended or reset the connection. */
   readonly ended: Promise<void>;
 
-  private constructor(socket: Socket) {
-    this.#socket = socket;
+  private constructor(private readonly socket: Socket) {
     socket.setNoDelay(true);
     this.ended = new Promise((resolve) => {
       const end = (): void => {
@@ -70,7 +68,7 @@ export class Wire {
 
   /** Resolves once the operating system has accepted the bytes, or the connection can't accept any. */
   send(bytes: string | Uint8Array): Promise<void> {
-    return new Promise((resolve) => this.#socket.write(bytes, () => resolve()));
+    return new Promise((resolve) => this.socket.write(bytes, () => resolve()));
   }
 
   /**
@@ -96,16 +94,16 @@ export class Wire {
 
   /** Sends FIN. Bytes that the server sends afterwards can still be read. */
   finish(): void {
-    this.#socket.end();
+    this.socket.end();
   }
 
   /** Sends RST. */
   reset(): void {
-    this.#socket.resetAndDestroy();
+    this.socket.resetAndDestroy();
   }
 
   close(): void {
-    this.#socket.destroy();
+    this.socket.destroy();
   }
 
   #read(): void {

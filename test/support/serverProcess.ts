@@ -29,20 +29,18 @@ export interface Launch {
 }
 
 export class ServerProcess {
-  readonly child: ChildProcess;
   /** Resolves with the exit code, or with the name of the signal that ended the process. */
   readonly ended: Promise<number | string>;
-  /** Returns the output so far. */
-  readonly output: () => string;
-  readonly #lastLine: 'API' | 'metrics';
   /** Addresses that the server has printed. */
   readonly #places = new Map<string, string>();
   #hasEnded = false;
 
-  private constructor(child: ChildProcess, output: () => string, lastLine: 'API' | 'metrics') {
-    this.child = child;
-    this.output = output;
-    this.#lastLine = lastLine;
+  private constructor(
+    readonly child: ChildProcess,
+    /** Returns the output so far. */
+    readonly output: () => string,
+    private readonly lastLine: 'API' | 'metrics',
+  ) {
     this.ended = once(child, 'exit').then(([code, signal]) => {
       this.#hasEnded = true;
       return (code ?? signal) as number | string;
@@ -109,7 +107,7 @@ export class ServerProcess {
    */
   async ready(withinMs = READY_WITHIN_MS): Promise<this> {
     const isReady = (): boolean => {
-      if (this.#place(this.#lastLine) !== undefined) return true;
+      if (this.#place(this.lastLine) !== undefined) return true;
       if (this.#hasEnded)
         throw new Error(
           `The server ended with ${this.child.exitCode ?? this.child.signalCode}: ${this.output()}`,

@@ -7,14 +7,15 @@ const KILLED_WITHIN_MS = 10_000;
 
 export class StoreServer {
   readonly #begin: () => Promise<EmbeddedStore>;
-  #store: EmbeddedStore;
   #frozen: number[] = [];
   #turn: Promise<unknown> = Promise.resolve();
   #isClosed = false;
 
-  private constructor(begin: () => Promise<EmbeddedStore>, store: EmbeddedStore) {
+  private constructor(
+    begin: () => Promise<EmbeddedStore>,
+    private store: EmbeddedStore,
+  ) {
     this.#begin = begin;
-    this.#store = store;
   }
 
   static async begin(begin: () => Promise<EmbeddedStore>): Promise<StoreServer> {
@@ -23,34 +24,34 @@ export class StoreServer {
 
   /** The URL with the password. It bypasses every proxy and stays the same until the end of the test run. */
   get url(): string {
-    return this.#store.url;
+    return this.store.url;
   }
 
   /** The process id of the server, or undefined while it is down. */
   pid(): number | undefined {
-    return this.#store.pid();
+    return this.store.pid();
   }
 
   /** Kills the server with SIGKILL and resolves when it is dead. Its supervisor restarts it. */
   async kill(): Promise<void> {
-    const pid = this.#store.pid();
+    const pid = this.store.pid();
     if (pid === undefined) return;
     send(pid, 'SIGKILL');
-    await until(() => this.#store.pid() !== pid, `process ${pid} is dead`, KILLED_WITHIN_MS, 1);
+    await until(() => this.store.pid() !== pid, `process ${pid} is dead`, KILLED_WITHIN_MS, 1);
   }
 
   /** Kills the server with SIGKILL and keeps it down until {@link start}. */
   killForGood(): Promise<void> {
     return this.#next(() => {
-      const pid = this.#store.pid();
+      const pid = this.store.pid();
       if (pid !== undefined) send(pid, 'SIGKILL');
-      return this.#store.stop();
+      return this.store.stop();
     });
   }
 
   /** Pauses all processes of the server. Connections stay open, but the server answers nothing. */
   async freeze(): Promise<void> {
-    const pid = this.#store.pid();
+    const pid = this.store.pid();
     if (pid === undefined) return;
     // The parent is paused first, so that it creates no further children.
     send(pid, 'SIGSTOP');
@@ -65,13 +66,13 @@ export class StoreServer {
 
   /** Stops the server by an orderly shutdown and keeps it down until {@link start}. */
   stop(): Promise<void> {
-    return this.#next(() => this.#store.stop());
+    return this.#next(() => this.store.stop());
   }
 
   /** Starts the server again with the same data and port. */
   start(): Promise<void> {
     return this.#next(async () => {
-      if (!this.#isClosed) this.#store = await this.#begin();
+      if (!this.#isClosed) this.store = await this.#begin();
     });
   }
 
@@ -79,7 +80,7 @@ export class StoreServer {
   close(): Promise<void> {
     this.#isClosed = true;
     this.thaw();
-    return this.#next(() => this.#store.stop());
+    return this.#next(() => this.store.stop());
   }
 
   /**

@@ -45,17 +45,18 @@ export const codeOf = ({ answers }: Asked): string =>
 /** Spins one game with a new player for each spin, so that a row of the ledger identifies its spin. */
 export class Witness {
   readonly asked: Asked[] = [];
-  readonly #partner: TestPartner;
-  readonly #gameId: number;
   readonly #sql: postgres.Sql<{ bigint: bigint }>;
   readonly #redis: Redis;
   readonly #prefix: string;
   static #made = 0;
 
   /** @param padding lengthens the names of players and requests, and thereby the ledger entries */
-  constructor(stores: StoreUrls, partner: TestPartner, gameId: number, padding = '') {
-    this.#partner = partner;
-    this.#gameId = gameId;
+  constructor(
+    stores: StoreUrls,
+    private readonly partner: TestPartner,
+    private readonly gameId: number,
+    padding = '',
+  ) {
     this.#prefix = `w${++Witness.#made}${padding}`;
     this.#sql = postgres(stores.databaseUrl, { max: 2, types: { bigint: postgres.BigInt } });
     this.#redis = new Redis(stores.redisUrl, { protocol: 2 });
@@ -79,7 +80,7 @@ export class Witness {
 
   body({ playerId, requestId }: Pick<Asked, 'playerId' | 'requestId'>): Record<string, unknown> {
     return {
-      gameId: this.#gameId,
+      gameId: this.gameId,
       playerId,
       wagerUsd: 0.25,
       ...(requestId === undefined ? {} : { requestId }),
@@ -89,12 +90,12 @@ export class Witness {
   /** Sends a spin and stores its response. */
   async spin(client: Client, isNamed: boolean): Promise<Asked> {
     const asked = this.next(isNamed);
-    asked.answers.push(await client.spin<SpinAnswer>(this.#partner.key, asked.body));
+    asked.answers.push(await client.spin<SpinAnswer>(this.partner.key, asked.body));
     return asked;
   }
 
   async retry(client: Client, asked: Asked): Promise<Answer<SpinAnswer>> {
-    const answer = await client.spin<SpinAnswer>(this.#partner.key, this.body(asked));
+    const answer = await client.spin<SpinAnswer>(this.partner.key, this.body(asked));
     asked.answers.push(answer);
     return answer;
   }
@@ -147,7 +148,7 @@ export class Witness {
   #rows(playerId: string): Promise<Row[]> {
     return this.#sql<Row[]>`
       SELECT player_id, request_id, entry_id, credit_micros, balance_micros FROM ledger
-      WHERE kind = 1 AND partner_id = ${this.#partner.partnerId} AND player_id = ${playerId}`;
+      WHERE kind = 1 AND partner_id = ${this.partner.partnerId} AND player_id = ${playerId}`;
   }
 
   /**
@@ -158,7 +159,7 @@ export class Witness {
     const rows = new Map<string, Row[]>();
     for (const row of await this.#sql<Row[]>`
       SELECT player_id, request_id, entry_id, credit_micros, balance_micros FROM ledger
-      WHERE kind = 1 AND partner_id = ${this.#partner.partnerId}`) {
+      WHERE kind = 1 AND partner_id = ${this.partner.partnerId}`) {
       rows.set(row.player_id, [...(rows.get(row.player_id) ?? []), row]);
     }
     const answers: Record<string, number> = {};

@@ -25,11 +25,7 @@ export type RoundsSought = Readonly<
 >;
 
 export class RoundList {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
+  constructor(private readonly sql: Sql) {}
 
   /**
    * Returns one page of rounds, newest first.
@@ -47,7 +43,7 @@ export class RoundList {
     // A game deals its shoes in order of their index, so the highest index is the newest round. Rounds of one
     // game are stored by that index, so sorting by it is fast.
     const newestFirst = raw(gameId === null ? 'deal_id DESC' : 'shoe_index DESC');
-    const rounds = await this.#sql<ListedRound[]>`
+    const rounds = await this.sql<ListedRound[]>`
       SELECT deal_id, r.partner_id, game_id, display_name AS game_name, player_id, r.status, wagered AS wagered_micros,
         CASE WHEN r.status = 'VOIDED' THEN wagered ELSE payout_micros END AS payout_micros
       FROM rounds r JOIN games USING (game_id),
@@ -55,7 +51,7 @@ export class RoundList {
       WHERE (${partnerId}::int IS NULL OR r.partner_id = ${partnerId})
         AND (${gameId}::int IS NULL OR game_id = ${gameId}) AND (${status}::text IS NULL OR r.status = ${status})
       ORDER BY ${newestFirst} LIMIT ${limit} OFFSET ${Math.min((page - 1) * limit, COUNTED_MAX)}`;
-    const [count] = await this.#sql<{ total: bigint }[]>`
+    const [count] = await this.sql<{ total: bigint }[]>`
       SELECT count(*) AS total FROM (
         SELECT 1 FROM rounds WHERE (${partnerId}::int IS NULL OR partner_id = ${partnerId})
           AND (${gameId}::int IS NULL OR game_id = ${gameId}) AND (${status}::text IS NULL OR status = ${status})

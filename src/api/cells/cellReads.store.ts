@@ -23,14 +23,10 @@ export type RecoveryRow = WithDates<typeof RecoverySchema, 'startedAt' | 'finish
 type Counted = 'epoch' | 'voidedOutcomes';
 
 export class CellReads {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
+  constructor(private readonly sql: Sql) {}
 
   async cells(): Promise<CellRow[]> {
-    return this.#sql<CellRow[]>`
+    return this.sql<CellRow[]>`
       SELECT cell, epoch, CASE WHEN lease_until > now() THEN owner END AS owner, cursor_id, halted, is_draining,
         coalesce(partners, 0)::int AS partners, coalesce(games, 0)::int AS games
       FROM cells LEFT JOIN (
@@ -41,7 +37,7 @@ export class CellReads {
   }
 
   async newestRecoveries(): Promise<RecoveryRow[]> {
-    const rows = await this.#sql<(Omit<RecoveryRow, Counted> & Record<Counted, bigint>)[]>`
+    const rows = await this.sql<(Omit<RecoveryRow, Counted> & Record<Counted, bigint>)[]>`
       SELECT cell, epoch, reason, step, voided AS voided_outcomes, started_at, finished_at FROM recoveries
       ORDER BY started_at DESC, cell LIMIT ${RECOVERIES_LISTED}`;
     return rows.map((row) => ({

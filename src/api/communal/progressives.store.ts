@@ -15,15 +15,11 @@ export interface Progressive {
 }
 
 export class Progressives {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
+  constructor(private readonly sql: Sql) {}
 
   /** Returns the games that have a communal progressive, with its newest rules, newest games first. */
   async list(): Promise<Progressive[]> {
-    const rows = await this.#sql<(Omit<Progressive, 'isEnabled' | 'status'> & { rules: CommunalRules })[]>`
+    const rows = await this.sql<(Omit<Progressive, 'isEnabled' | 'status'> & { rules: CommunalRules })[]>`
       SELECT game_id AS game_config_id, partner_id, display_name, rules, coalesce(budget_micros, 0) AS budget_micros,
         coalesce((SELECT sum(paid_micros) FROM communal_days d WHERE d.game_id = r.game_id), 0) AS paid_micros
       FROM (SELECT DISTINCT ON (game_id) game_id, rules FROM communal_rules ORDER BY game_id DESC, version DESC

@@ -31,15 +31,11 @@ const SUMMARY = raw(
 );
 
 export class ParSheets {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
+  constructor(private readonly sql: Sql) {}
 
   /** Returns undefined if the partner already has its maximum number of active sheets. */
   async store(partnerId: number, sheet: ParSheet): Promise<ParSheetSummary | undefined> {
-    return this.#sql.begin(async (tx) => {
+    return this.sql.begin(async (tx) => {
       // The lock on the partner's row makes uploads of the partner run one at a time, so that the count of
       // active sheets stays exact.
       const [cap] = await tx<{ max: number }[]>`
@@ -57,13 +53,13 @@ export class ParSheets {
   }
 
   async listActive(partnerId: number): Promise<ParSheetSummary[]> {
-    return this.#sql<ParSheetSummary[]>`
+    return this.sql<ParSheetSummary[]>`
       SELECT ${SUMMARY} FROM par_sheets WHERE partner_id = ${partnerId} AND status = 'ACTIVE' ORDER BY par_sheet_id`;
   }
 
   /** Finds a PAR sheet by number, regardless of its partner. */
   async find(parSheetId: number): Promise<ParSheetRow | undefined> {
-    const [row] = await this.#sql<ParSheetRow[]>`
+    const [row] = await this.sql<ParSheetRow[]>`
       SELECT par_sheet_id, partner_id, status, sheet FROM par_sheets WHERE par_sheet_id = ${parSheetId}`;
     return row;
   }
@@ -79,10 +75,10 @@ export class ParSheets {
     limit: number,
   ): Promise<{ parSheets: ListedSheet[]; total: number }> {
     const of = partnerId ?? null;
-    const parSheets = await this.#sql<ListedSheet[]>`
+    const parSheets = await this.sql<ListedSheet[]>`
       SELECT partner_id, status, ${SUMMARY} FROM par_sheets WHERE ${of}::int IS NULL OR partner_id = ${of}
       ORDER BY par_sheet_id DESC LIMIT ${limit} OFFSET ${Math.min((page - 1) * limit, COUNTED_MAX)}`;
-    const [count] = await this.#sql<{ total: bigint }[]>`
+    const [count] = await this.sql<{ total: bigint }[]>`
       SELECT count(*) AS total FROM (
         SELECT 1 FROM par_sheets WHERE ${of}::int IS NULL OR partner_id = ${of} LIMIT ${COUNTED_MAX}) c`;
     return { parSheets, total: safe(count!.total) };
@@ -90,7 +86,7 @@ export class ParSheets {
 
   /** Returns a PAR sheet as uploaded. Returns undefined if no such sheet exists. */
   async findListed(parSheetId: number): Promise<(ListedSheet & { sheet: ParSheet }) | undefined> {
-    const [row] = await this.#sql<(ListedSheet & { sheet: ParSheet })[]>`
+    const [row] = await this.sql<(ListedSheet & { sheet: ParSheet })[]>`
       SELECT partner_id, status, ${SUMMARY}, sheet FROM par_sheets WHERE par_sheet_id = ${parSheetId}`;
     return row;
   }
@@ -102,7 +98,7 @@ export class ParSheets {
     status: ParSheetStatus,
     reason?: string,
   ): Promise<(ParSheetSummary & { partnerId: number; status: ParSheetStatus }) | undefined> {
-    return this.#sql.begin(async (tx) => {
+    return this.sql.begin(async (tx) => {
       const [before] = await tx<{ status: ParSheetStatus }[]>`
         SELECT status FROM par_sheets WHERE par_sheet_id = ${parSheetId} FOR UPDATE`;
       if (before === undefined) return undefined;

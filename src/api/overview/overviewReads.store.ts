@@ -33,14 +33,10 @@ export type Yesterday = Traffic & Pick<Static<typeof TrafficYesterday>, 'until'>
 type Attention = Readonly<Omit<Static<typeof AttentionSchema>, 'dryGames'>>;
 
 export class OverviewReads {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
+  constructor(private readonly sql: Sql) {}
 
   async trafficToday(): Promise<DayTraffic> {
-    const rows = await this.#sql<(DayTraffic['busiest'][number] & Totals)[]>`
+    const rows = await this.sql<(DayTraffic['busiest'][number] & Totals)[]>`
       SELECT partner_id, slug, spins, wagered_micros, paid_micros, sum(spins) OVER () AS all_spins,
         sum(wagered_micros) OVER () AS all_wagered, sum(paid_micros) OVER () AS all_paid, (count(*) OVER ())::int AS partners
       FROM (SELECT partner_id, sum(spins) AS spins, sum(wagered_micros) AS wagered_micros, sum(paid_micros) AS paid_micros
@@ -64,7 +60,7 @@ export class OverviewReads {
    * hour in which it ends. If the stored hours are not those of the whole day, returns the whole day.
    */
   async trafficYesterday(): Promise<Yesterday> {
-    const [row] = await this.#sql<[Yesterday]>`
+    const [row] = await this.sql<[Yesterday]>`
       WITH whole AS (
         SELECT coalesce(sum(spins), 0) AS spins, coalesce(sum(wagered_micros), 0) AS wagered,
           coalesce(sum(paid_micros), 0) AS paid
@@ -94,16 +90,16 @@ export class OverviewReads {
    * The first games have been so for the longest time.
    */
   async lowGames(): Promise<readonly { readonly partnerId: number; readonly gameId: number }[]> {
-    return this.#sql<readonly { readonly partnerId: number; readonly gameId: number }[]>`
+    return this.sql<readonly { readonly partnerId: number; readonly gameId: number }[]>`
       SELECT g.partner_id, g.game_id FROM games g JOIN partners USING (partner_id) LEFT JOIN block_reserves r USING (game_id)
       WHERE g.game_type <> 'raffle' AND g.status = 'ACTIVE' AND is_active AND coalesce(r.is_low, true)
       ORDER BY r.since NULLS FIRST, g.game_id LIMIT ${LOW_GAMES_MAX}`;
   }
 
   async attention(): Promise<{ attention: Attention; failingWebhooks: readonly FailingWebhook[] }> {
-    const failing = await failingWebhooks(this.#sql);
-    const missing = await missingWitnesses(this.#sql);
-    const [row] = await this.#sql<[Omit<Attention, 'failingWebhooks' | 'missingWitnesses'>]>`
+    const failing = await failingWebhooks(this.sql);
+    const missing = await missingWitnesses(this.sql);
+    const [row] = await this.sql<[Omit<Attention, 'failingWebhooks' | 'missingWitnesses'>]>`
       SELECT
         (SELECT count(*) FROM (
            SELECT 1 FROM webhooks w JOIN deliveries d USING (webhook_id)

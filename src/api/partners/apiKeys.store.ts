@@ -24,14 +24,10 @@ export type Unchangeable = 'missing' | 'foreign' | 'revoked' | 'expired';
 type NewKey = StoredKey & { readonly name: string | null; readonly expiresAt: Date | null };
 
 export class ApiKeys {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
+  constructor(private readonly sql: Sql) {}
 
   async issue(actor: string, key: NewKey & { readonly partnerId: number }): Promise<ApiKeyRow> {
-    return withChange(this.#sql, (tx, changed) => insertKey(tx, changed, actor, key, {}));
+    return withChange(this.sql, (tx, changed) => insertKey(tx, changed, actor, key, {}));
   }
 
   /** The notices of the expiry follow for the new time. */
@@ -42,7 +38,7 @@ export class ApiKeys {
     expiresAt: Date | null,
     reason?: string,
   ): Promise<ApiKeyRow | Unchangeable> {
-    return withChange(this.#sql, async (tx, changed) => {
+    return withChange(this.sql, async (tx, changed) => {
       const key = await lockValid(tx, partnerId, keyId);
       return typeof key === 'string' ? key : moveExpiry(tx, changed, actor, key, expiresAt, reason);
     });
@@ -61,7 +57,7 @@ export class ApiKeys {
     key: NewKey,
     { overlapSeconds, reason }: { readonly overlapSeconds: number; readonly reason: string | undefined },
   ): Promise<{ issued: ApiKeyRow; replaced: ApiKeyRow } | Unchangeable> {
-    return withChange(this.#sql, async (tx, changed) => {
+    return withChange(this.sql, async (tx, changed) => {
       const before = await lockValid(tx, partnerId, keyId);
       if (typeof before === 'string') return before;
       const [clock] = await tx<{ ends: Date }[]>`
@@ -76,7 +72,7 @@ export class ApiKeys {
   }
 
   async list(partnerId: number): Promise<ApiKeyRow[]> {
-    return this.#sql<ApiKeyRow[]>`
+    return this.sql<ApiKeyRow[]>`
       SELECT ${COLUMNS} FROM api_keys WHERE partner_id = ${partnerId} ORDER BY key_id`;
   }
 
@@ -87,7 +83,7 @@ export class ApiKeys {
     keyId: number,
     reason?: string,
   ): Promise<'revoked' | 'missing' | 'foreign'> {
-    return withChange(this.#sql, async (tx, changed) => {
+    return withChange(this.sql, async (tx, changed) => {
       const [row] = await tx<{ partnerId: number; revokedAt: Date | null }[]>`
         SELECT partner_id, revoked_at FROM api_keys WHERE key_id = ${keyId} FOR UPDATE`;
       if (row === undefined) return 'missing';

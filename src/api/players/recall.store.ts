@@ -18,15 +18,11 @@ export interface RecalledShare {
 }
 
 export class Recall {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
+  constructor(private readonly sql: Sql) {}
 
   async shares(entryIds: readonly bigint[]): Promise<ReadonlyMap<bigint, RecalledShare>> {
     if (entryIds.length === 0) return new Map();
-    const rows = await this.#sql<(RecalledShare & { entryId: bigint })[]>`
+    const rows = await this.sql<(RecalledShare & { entryId: bigint })[]>`
       SELECT entry_id, event_id, tier_level, tier_name, is_trigger, told_by AS notified_by
       FROM communal_shares JOIN communal_events USING (event_id)
       WHERE entry_id = ANY(${arrayOf(entryIds)}::bigint[])`;
@@ -34,7 +30,7 @@ export class Recall {
   }
 
   async displayNames(gameIds: readonly number[]): Promise<ReadonlyMap<number, string>> {
-    const rows = await this.#sql<{ gameId: number; displayName: string }[]>`
+    const rows = await this.sql<{ gameId: number; displayName: string }[]>`
       SELECT game_id, display_name FROM games WHERE game_id = ANY(${arrayOf(gameIds)}::int[])`;
     return new Map(rows.map((row) => [row.gameId, row.displayName]));
   }

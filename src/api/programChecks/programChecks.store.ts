@@ -95,16 +95,12 @@ async function noteDifferences(
 }
 
 export class ProgramChecks {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
+  constructor(private readonly sql: Sql) {}
 
   async page(page: number, limit: number): Promise<{ checks: ProgramCheckRow[]; total: number }> {
-    const rows = await this.#sql<(Omit<ProgramCheckRow, 'checkId'> & { checkId: bigint })[]>`
+    const rows = await this.sql<(Omit<ProgramCheckRow, 'checkId'> & { checkId: bigint })[]>`
       SELECT * FROM program_checks ORDER BY check_id DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
-    const [count] = await this.#sql<{ total: bigint }[]>`SELECT count(*) AS total FROM program_checks`;
+    const [count] = await this.sql<{ total: bigint }[]>`SELECT count(*) AS total FROM program_checks`;
     return {
       checks: rows.map((row) => ({ ...row, checkId: safe(row.checkId) })),
       total: safe(count!.total),

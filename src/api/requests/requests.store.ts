@@ -22,15 +22,11 @@ export interface RefusedAdjustment {
 }
 
 export class Requests {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
+  constructor(private readonly sql: Sql) {}
 
   /** Returns the entries of the raffle tickets that a partner bought with a requestId, newest first. */
   async tickets(partnerId: number, requestId: string): Promise<bigint[]> {
-    const rows = await this.#sql<{ entryId: bigint }[]>`
+    const rows = await this.sql<{ entryId: bigint }[]>`
       SELECT entry_id FROM games JOIN ticket_requests USING (game_id)
       WHERE partner_id = ${partnerId} AND request_id = ${requestId}
       ORDER BY entry_id DESC LIMIT ${FOUND_MAX}`;
@@ -39,7 +35,7 @@ export class Requests {
 
   /** Returns the adjustment that has a requestId; undefined if there is none or it was refused. */
   async adjustment(partnerId: number, requestId: string): Promise<RequestedAdjustment | undefined> {
-    const [row] = await this.#sql<RequestedAdjustment[]>`
+    const [row] = await this.sql<RequestedAdjustment[]>`
       SELECT player_id, amount_micros, reason, created_at AS requested_at, entry_id FROM adjustments
       WHERE partner_id = ${partnerId} AND request_id = ${requestId}`;
     return row;
@@ -47,7 +43,7 @@ export class Requests {
 
   async refusedAdjustments(partnerId: number, requestId: string): Promise<RefusedAdjustment[]> {
     const subject = `player:${partnerId}:`;
-    return this.#sql<RefusedAdjustment[]>`
+    return this.sql<RefusedAdjustment[]>`
       SELECT substr(subject, ${subject.length + 1}::int) AS player_id, (before->>'amountMicros')::bigint AS amount_micros,
         before->>'reason' AS reason, at AS refused_at, actor, after->>'refusal' AS refusal
       FROM audit_log

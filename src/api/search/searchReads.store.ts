@@ -12,11 +12,7 @@ const PLAYER_PARTNERS_MAX = 50;
 export type FoundNames = Readonly<Omit<Static<typeof FoundSchema>, 'players' | 'plays'>>;
 
 export class SearchReads {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
+  constructor(private readonly sql: Sql) {}
 
   /**
    * Finds partners, games, keys and operators whose name contains the text (case-insensitive), whose number
@@ -27,19 +23,19 @@ export class SearchReads {
     const wanted = text.toLowerCase();
     const prefix = soughtPrefix(text) ?? null;
     const [partners, games, keys, operators] = await Promise.all([
-      this.#sql<FoundNames['partners']>`
+      this.sql<FoundNames['partners']>`
         SELECT partner_id, slug, name FROM partners
         WHERE partner_id = ${number} OR strpos(slug, ${wanted}) > 0 OR strpos(lower(name), ${wanted}) > 0
         ORDER BY partner_id <> ${number}, slug <> ${wanted}, partner_id LIMIT ${FOUND_MAX}`,
-      this.#sql<FoundNames['games']>`
+      this.sql<FoundNames['games']>`
         SELECT game_id AS game_config_id, partner_id, display_name, config_name, game_type FROM games
         WHERE game_id = ${number} OR strpos(lower(display_name), ${wanted}) > 0 OR strpos(lower(config_name), ${wanted}) > 0
         ORDER BY game_id <> ${number}, game_id DESC LIMIT ${FOUND_MAX}`,
-      this.#sql<FoundNames['keys']>`
+      this.sql<FoundNames['keys']>`
         SELECT partner_id, key_id, name, prefix FROM api_keys
         WHERE strpos(lower(name), ${wanted}) > 0 OR starts_with(prefix, ${prefix})
         ORDER BY key_id DESC LIMIT ${FOUND_MAX}`,
-      this.#sql<FoundNames['operators']>`
+      this.sql<FoundNames['operators']>`
         SELECT name, prefix FROM operators WHERE strpos(lower(name), ${wanted}) > 0 OR starts_with(prefix, ${prefix})
         ORDER BY name LIMIT ${FOUND_MAX}`,
     ]);
@@ -52,7 +48,7 @@ export class SearchReads {
    * @param slug slug of the partner to search; undefined: the newest partners
    */
   async partnersToAsk(slug: string | undefined): Promise<number[]> {
-    const rows = await this.#sql<{ partnerId: number }[]>`
+    const rows = await this.sql<{ partnerId: number }[]>`
       SELECT partner_id FROM partners WHERE ${slug ?? null}::text IS NULL OR slug = ${slug ?? null}
       ORDER BY partner_id DESC LIMIT ${PLAYER_PARTNERS_MAX}`;
     return rows.map((row) => row.partnerId);

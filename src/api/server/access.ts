@@ -46,8 +46,6 @@ const WRONG_HEADER: readonly Fault[] = [
 const SENT_TWICE: readonly Fault[] = [{ path: '', message: 'The header X-API-Key must be sent only once' }];
 
 export class Access {
-  readonly #services: AccessServices;
-  readonly #replies: Replies;
   readonly #proxies: TrustedProxies;
   readonly #failures: AuthFailures;
   readonly #operators: OperatorAccess;
@@ -55,12 +53,10 @@ export class Access {
   readonly #judge: Judge;
 
   constructor(
-    services: AccessServices,
-    replies: Replies,
+    private readonly services: AccessServices,
+    private readonly replies: Replies,
     options: { failureLimit: number; operatorKey: string; proxies: TrustedProxies },
   ) {
-    this.#services = services;
-    this.#replies = replies;
     this.#proxies = options.proxies;
     this.#failures = new AuthFailures(services.countFailure, options.failureLimit);
     this.#judge = {
@@ -102,7 +98,7 @@ export class Access {
     const address = this.clientOf(exchange);
     // The key is unknown, or the catalog that refuses it may be stale. The catalog is refreshed once before
     // the request is refused.
-    this.#services
+    this.services
       .refresh()
       .then(
         () => {
@@ -156,8 +152,8 @@ export class Access {
   }
 
   #find(keyHash: string): FoundKey | undefined {
-    const key = this.#services.keyByHash(keyHash);
-    const partner = key === undefined ? undefined : this.#services.partner(key.partnerId);
+    const key = this.services.keyByHash(keyHash);
+    const partner = key === undefined ? undefined : this.services.partner(key.partnerId);
     return key === undefined || partner === undefined ? undefined : { key, partner };
   }
 
@@ -182,28 +178,28 @@ export class Access {
     const isOfKey = entry !== ERRORS.missingApiKey && message === undefined;
     this.#failures.count(client, isOperators).then(
       ({ client: counted, window, isOver }) => {
-        if (isOver && isOperators) this.#services.onWindowOver(counted);
-        else if (isOperators && isOfKey) this.#services.onWrongKey(client, entry);
-        if (isOver) this.#replies.error(exchange, ERRORS.tooManyFailedLogins, window);
-        else this.#replies.error(exchange, entry, window, options);
+        if (isOver && isOperators) this.services.onWindowOver(counted);
+        else if (isOperators && isOfKey) this.services.onWrongKey(client, entry);
+        if (isOver) this.replies.error(exchange, ERRORS.tooManyFailedLogins, window);
+        else this.replies.error(exchange, entry, window, options);
       },
       (error: unknown) => {
         // The store that counts failed authentications is unavailable. The request is still refused, because
         // the key is wrong.
-        this.#services.onError(exchange, error, entry);
-        this.#replies.error(exchange, entry, undefined, options);
+        this.services.onError(exchange, error, entry);
+        this.replies.error(exchange, entry, undefined, options);
       },
     );
   }
 
   /** Handles an exception in the code that runs after authentication, which is a defect of the service. */
   #defect(exchange: Exchange, error: unknown): void {
-    this.#services.onError(exchange, error, ERRORS.internal);
-    this.#replies.error(exchange, ERRORS.internal);
+    this.services.onError(exchange, error, ERRORS.internal);
+    this.replies.error(exchange, ERRORS.internal);
   }
 
   #uncheckable(exchange: Exchange, error: unknown): void {
-    this.#services.onError(exchange, error, ERRORS.authenticationFailed);
-    this.#replies.error(exchange, ERRORS.authenticationFailed);
+    this.services.onError(exchange, error, ERRORS.authenticationFailed);
+    this.replies.error(exchange, ERRORS.authenticationFailed);
   }
 }

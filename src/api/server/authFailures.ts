@@ -38,16 +38,18 @@ export interface AuthFailure {
 
 export class AuthFailures {
   readonly #countInStore: CountFailure;
-  readonly #limit: number;
   /** Number of failures of each client over the limit, with the time of the client's newest window. */
   readonly #over = new Map<string, { count: number; timeMs: number; seenMs: number }>();
   readonly #clients: ClientCounts;
   readonly #delayedOf = new Map<string, number>();
   #delayed = 0;
 
-  constructor(count: CountFailure, limit: number, nowMs: () => number = Date.now) {
+  constructor(
+    count: CountFailure,
+    private readonly limit: number,
+    nowMs: () => number = Date.now,
+  ) {
     this.#countInStore = count;
-    this.#limit = limit;
     this.#clients = new ClientCounts(WINDOW_SECONDS, nowMs);
   }
 
@@ -59,11 +61,11 @@ export class AuthFailures {
     const { name } = this.#clients.count(client);
     const { count, timeMs } = this.#countHere(name) ?? (await this.#countThere(name));
     const isRoom = !isSlowed || (await this.#delay(name, count));
-    const remaining = Math.max(0, this.#limit - count);
+    const remaining = Math.max(0, this.limit - count);
     return {
       client: name,
-      window: { policy: 'auth', limit: this.#limit, remaining, nowMs: timeMs },
-      isOver: count > this.#limit || !isRoom,
+      window: { policy: 'auth', limit: this.limit, remaining, nowMs: timeMs },
+      isOver: count > this.limit || !isRoom,
     };
   }
 
@@ -84,8 +86,8 @@ export class AuthFailures {
   }
 
   async #countThere(client: string): Promise<{ count: number; timeMs: number }> {
-    const counted = await this.#countInStore(client, this.#limit);
-    if (counted.count > this.#limit) {
+    const counted = await this.#countInStore(client, this.limit);
+    if (counted.count > this.limit) {
       if (this.#over.size >= CLIENTS_MAX) this.#over.clear();
       this.#over.set(client, { ...counted, seenMs: performance.now() });
     }

@@ -31,7 +31,6 @@ export interface Counted {
 export class ClientCounts {
   readonly #counts = new Map<string, number>();
   readonly #windowMs: number;
-  readonly #nowMs: () => number;
   #window = 0;
   #sharedWidths: readonly number[] = [];
   /**
@@ -40,14 +39,16 @@ export class ClientCounts {
    */
   #isSpread = false;
 
-  constructor(windowSeconds: number, nowMs: () => number) {
+  constructor(
+    windowSeconds: number,
+    private readonly nowMs: () => number,
+  ) {
     this.#windowMs = windowSeconds * 1000;
-    this.#nowMs = nowMs;
   }
 
   /** @param client an IPv4 address or an IPv6 /64, in canonical text form */
   count(client: string): Counted {
-    const window = Math.floor(this.#nowMs() / this.#windowMs);
+    const window = Math.floor(this.nowMs() / this.#windowMs);
     if (window !== this.#window) {
       this.#window = window;
       this.#counts.clear();

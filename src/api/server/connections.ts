@@ -43,14 +43,11 @@ function descriptorLimit(): number | undefined {
 }
 
 export class Connections {
-  readonly limits: ConnectionLimits;
   readonly refused: Record<ConnectionRefusal, number> = { total: 0, address: 0, pipeline: 0, unread: 0 };
   readonly #byNetwork = new Map<string, number>();
   #open = 0;
 
-  constructor(limits: ConnectionLimits) {
-    this.limits = limits;
-  }
+  constructor(readonly limits: ConnectionLimits) {}
 
   get open(): number {
     return this.#open;

@@ -31,14 +31,12 @@ export interface ServerOptions extends ListenerOptions {
 
 export class HttpServer implements Service {
   readonly name = 'HTTP server';
-  readonly #listener: HttpListener;
-  readonly #options: ServerOptions;
   #port = 0;
 
-  private constructor(listener: HttpListener, options: ServerOptions) {
-    this.#listener = listener;
-    this.#options = options;
-  }
+  private constructor(
+    private readonly listener: HttpListener,
+    private readonly options: ServerOptions,
+  ) {}
 
   /** @throws Error if `uws` is requested and its binding does not load */
   static async make(routes: readonly ServerRoute[], options: ServerOptions): Promise<HttpServer> {
@@ -46,20 +44,20 @@ export class HttpServer implements Service {
   }
 
   get stopTimeoutMs(): number {
-    return this.#options.graceMs + 1000;
+    return this.options.graceMs + 1000;
   }
 
   get kind(): HttpServerKind {
-    return this.#listener.kind;
+    return this.listener.kind;
   }
 
   /** Number of requests that are not answered yet. */
   get open(): number {
-    return this.#listener.open;
+    return this.listener.open;
   }
 
   get connections(): Connections {
-    return this.#options.connections;
+    return this.options.connections;
   }
 
   get port(): number {
@@ -67,17 +65,17 @@ export class HttpServer implements Service {
   }
 
   async start(): Promise<void> {
-    this.#port = await this.#listener.listen(this.#options.host, this.#options.port);
+    this.#port = await this.listener.listen(this.options.host, this.options.port);
   }
 
   /** Stops accepting connections, answers the requests that have arrived, then closes every connection. */
   async stop(): Promise<void> {
-    this.#listener.stopListening();
-    this.#options.onStopping();
-    const deadline = performance.now() + this.#options.graceMs;
+    this.listener.stopListening();
+    this.options.onStopping();
+    const deadline = performance.now() + this.options.graceMs;
     do await pause(DRAIN_POLL_MS);
-    while ((this.open > 0 || !this.#options.isIdle()) && performance.now() < deadline);
-    this.#listener.close();
+    while ((this.open > 0 || !this.options.isIdle()) && performance.now() < deadline);
+    this.listener.close();
   }
 
   health(): Health {

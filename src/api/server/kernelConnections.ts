@@ -25,8 +25,6 @@ type ReadText = (path: string) => Promise<string>;
 const readTable: ReadText = (path) => readFile(path, 'latin1').catch(() => '');
 
 export class KernelConnections {
-  readonly #connections: Connections;
-  readonly #port: () => number;
   readonly #readTable: ReadText;
   /**
    * Connections by network: the result of the last count in the kernel, and the connections opened since that
@@ -41,9 +39,11 @@ export class KernelConnections {
   #areAllKnown = false;
   #countedMs = Number.NEGATIVE_INFINITY;
 
-  constructor(connections: Connections, port: () => number, read = readTable) {
-    this.#connections = connections;
-    this.#port = port;
+  constructor(
+    private readonly connections: Connections,
+    private readonly port: () => number,
+    read = readTable,
+  ) {
     this.#readTable = read;
   }
 
@@ -53,14 +53,14 @@ export class KernelConnections {
    * because a read takes a tenth of a second of a core with thousands of connections.
    */
   isOver(address: string): boolean {
-    if (!this.#connections.mayExceedAddress) {
+    if (!this.connections.mayExceedAddress) {
       this.#areAllKnown = false;
       return false;
     }
-    if (!this.#connections.isBounded(address)) return false;
+    if (!this.connections.isBounded(address)) return false;
     let isClear = this.#areAllKnown;
     let isOver = false;
-    for (const [network, most] of this.#connections.boundsOf(address)) {
+    for (const [network, most] of this.connections.boundsOf(address)) {
       const opened = (this.#opened.get(network) ?? 0) + 1;
       this.#opened.set(network, opened);
       const counted = this.#counted.get(network) ?? 0;
@@ -78,7 +78,7 @@ export class KernelConnections {
   async #count(): Promise<void> {
     this.#opened.clear();
     this.#areAllKnown = true;
-    const port = this.#port().toString(16).toUpperCase().padStart(4, '0');
+    const port = this.port().toString(16).toUpperCase().padStart(4, '0');
     const tables = await Promise.all(TABLES.map(this.#readTable));
     const counts = new Map<string, number>();
     for (const table of tables) await countClients(table, port, counts);
@@ -90,7 +90,7 @@ export class KernelConnections {
     let clients = 0;
     for (const [client, count] of counts) {
       if (++clients % LINES_PER_TURN === 0) await nextTurn();
-      for (const [network] of this.#connections.boundsOf(addressOf(client)))
+      for (const [network] of this.connections.boundsOf(addressOf(client)))
         networks.set(network, (networks.get(network) ?? 0) + count);
     }
     return networks;

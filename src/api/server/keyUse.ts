@@ -13,13 +13,12 @@ const WRITE_AT_STOP_MS = 500;
 
 export class KeyUse extends PeriodicService {
   readonly name = 'API key use';
-  readonly #versions: readonly ServedVersion[];
-  readonly #noteKeyUses: Store['apiVersions']['noteUses'];
 
-  constructor(versions: readonly ServedVersion[], noteKeyUses: Store['apiVersions']['noteUses']) {
+  constructor(
+    private readonly versions: readonly ServedVersion[],
+    private readonly noteKeyUses: Store['apiVersions']['noteUses'],
+  ) {
     super({ everyMs: WRITE_EVERY_MS, firstAfterMs: WRITE_EVERY_MS });
-    this.#versions = versions;
-    this.#noteKeyUses = noteKeyUses;
   }
 
   override async stop(): Promise<void> {
@@ -28,11 +27,11 @@ export class KeyUse extends PeriodicService {
   }
 
   protected async turn(): Promise<void> {
-    const uses = this.#versions.flatMap((version) => version.takeUses());
+    const uses = this.versions.flatMap((version) => version.takeUses());
     try {
-      await this.#noteKeyUses(uses);
+      await this.noteKeyUses(uses);
     } catch (error) {
-      for (const version of this.#versions) version.putBack(uses);
+      for (const version of this.versions) version.putBack(uses);
       throw error;
     }
   }

@@ -47,8 +47,6 @@ export class NodeConnection {
   readonly address: string;
   /** Client address from a PROXY protocol header; empty if there was no such header. */
   proxied = '';
-  readonly #socket: Socket;
-  readonly #all: WaitingBytes;
   readonly #client: string | undefined;
   readonly #refused: Record<ConnectionRefusal, number>;
   /** Requests that are not answered completely. */
@@ -58,9 +56,11 @@ export class NodeConnection {
   /** True if the refusal is the answer to a request, so that it must not be sent again. */
   #isRefusalSent = false;
 
-  constructor(socket: Socket, all: WaitingBytes, connections: Connections) {
-    this.#socket = socket;
-    this.#all = all;
+  constructor(
+    private readonly socket: Socket,
+    private readonly all: WaitingBytes,
+    connections: Connections,
+  ) {
     this.#refused = connections.refused;
     this.address = socket.remoteAddress ?? '';
     this.#client = connections.isBounded(this.address) ? siteNetwork(this.address) : undefined;
@@ -113,16 +113,16 @@ export class NodeConnection {
     if (
       this.#refusal === undefined ||
       this.#isRefusalSent ||
-      !this.#socket.writable ||
+      !this.socket.writable ||
       [...this.#requests].some((request) => request.complete)
     )
       return;
     const { status, body } = this.#refusal;
     const type = body === '' ? '' : `Content-Type: ${JSON_TYPE}\r\n`;
-    this.#socket.end(
+    this.socket.end(
       `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\n${type}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
     );
-    setTimeout(() => this.#socket.destroy(), REFUSED_MS).unref();
+    setTimeout(() => this.socket.destroy(), REFUSED_MS).unref();
   }
 
   /**
@@ -135,15 +135,15 @@ export class NodeConnection {
     // read.
     const isMore = this.#waitingBytes > 0;
     const isTooMuch = isMore && this.#waitingBytes + bytes > WAITING_BYTES_MAX;
-    const isTooMuchInAll = (isMore || bytes > SMALL_BYTES) && !this.#all.hasRoom(this.#client, bytes);
+    const isTooMuchInAll = (isMore || bytes > SMALL_BYTES) && !this.all.hasRoom(this.#client, bytes);
     if (isTooMuch || isTooMuchInAll) return this.#close('unread');
     this.#waitingBytes += bytes;
-    this.#all.add(this.#client, bytes);
+    this.all.add(this.#client, bytes);
     response.once('finish', () => {
       this.#waitingBytes -= bytes;
-      this.#all.add(this.#client, -bytes);
+      this.all.add(this.#client, -bytes);
       // If no requests are open, Node has already set the idle timeout of the connection.
-      if (this.#waitingBytes === 0 && this.#requests.size > 0) this.#socket.setTimeout(0);
+      if (this.#waitingBytes === 0 && this.#requests.size > 0) this.socket.setTimeout(0);
     });
     return true;
   }
@@ -153,18 +153,18 @@ export class NodeConnection {
    * must continue to read within a time limit.
    */
   written(): void {
-    if (this.#socket.writableLength > 0) this.#socket.setTimeout(STALLED_MS);
+    if (this.socket.writableLength > 0) this.socket.setTimeout(STALLED_MS);
   }
 
   /** Releases the counted bytes after the connection has closed. */
   release(): void {
-    this.#all.add(this.#client, -this.#waitingBytes);
+    this.all.add(this.#client, -this.#waitingBytes);
     this.#waitingBytes = 0;
   }
 
   #close(refusal: ConnectionRefusal): false {
     this.#refused[refusal]++;
-    cut(this.#socket);
+    cut(this.socket);
     return false;
   }
 }

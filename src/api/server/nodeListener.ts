@@ -49,16 +49,17 @@ export class NodeListener implements HttpListener {
   readonly kind = 'node';
   readonly #server: Server;
   readonly #router: Router;
-  readonly #options: ListenerOptions;
   readonly connections: Connections;
   readonly #bySocket = new WeakMap<Socket, NodeConnection>();
   readonly #waiting = new WaitingBytes();
   readonly #bodies = new BodyMemory();
   #open = 0;
 
-  constructor(routes: readonly ServerRoute[], options: ListenerOptions) {
+  constructor(
+    routes: readonly ServerRoute[],
+    private readonly options: ListenerOptions,
+  ) {
     this.#router = new Router(routes);
-    this.#options = options;
     this.connections = options.connections;
     this.#server = createServer(
       {
@@ -191,7 +192,7 @@ export class NodeListener implements HttpListener {
     if (expectation !== undefined) incoming.askToContinue = () => response.writeContinue();
     this.#read(request, exchange, incoming);
     // The API key is checked now, before any part of the body is kept.
-    if (route.bodyLimit > 0) beginHandling(route, exchange, this.#options);
+    if (route.bodyLimit > 0) beginHandling(route, exchange, this.options);
     else incoming.take(() => route.handle(exchange));
   }
 
@@ -199,7 +200,7 @@ export class NodeListener implements HttpListener {
     const length = Number(request.headers['content-length']);
     let whole: Buffer = EMPTY_BODY;
     const add = (piece: Buffer, isLast: boolean): void => {
-      if (incoming.add(piece, isLast)) proceed(exchange, incoming, this.#options);
+      if (incoming.add(piece, isLast)) proceed(exchange, incoming, this.options);
     };
     // The chunks are counted in `push`, because the parser calls it for all chunks of one read before the
     // first data event.

@@ -15,15 +15,12 @@ const PIECE_BYTES = 1024;
 export class NodeResponse implements RawResponse {
   #status = 200;
   readonly #headers: string[] = [];
-  readonly #request: IncomingMessage;
-  readonly #response: ServerResponse;
-  readonly #connection: NodeConnection;
 
-  constructor(request: IncomingMessage, response: ServerResponse, connection: NodeConnection) {
-    this.#request = request;
-    this.#response = response;
-    this.#connection = connection;
-  }
+  constructor(
+    private readonly request: IncomingMessage,
+    private readonly response: ServerResponse,
+    private readonly connection: NodeConnection,
+  ) {}
 
   cork(callback: () => void): void {
     callback();
@@ -45,8 +42,8 @@ export class NodeResponse implements RawResponse {
   }
 
   end(body: string | Uint8Array, closeConnection = false): void {
-    if (this.#response.headersSent) {
-      this.#response.end(body);
+    if (this.response.headersSent) {
+      this.response.end(body);
       return;
     }
     const bytes = typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
@@ -70,16 +67,16 @@ export class NodeResponse implements RawResponse {
    * limits.
    */
   onWritable(handler: (written: number) => boolean): void {
-    this.#response.once('drain', () => handler(0));
+    this.response.once('drain', () => handler(0));
   }
 
   write(part: string): boolean {
-    if (!this.#response.headersSent) this.#response.writeHead(this.#status, this.#headers);
-    return this.#response.write(part);
+    if (!this.response.headersSent) this.response.writeHead(this.#status, this.#headers);
+    return this.response.write(part);
   }
 
   close(): void {
-    cut(this.#request.socket);
+    cut(this.request.socket);
   }
 
   /**
@@ -89,20 +86,20 @@ export class NodeResponse implements RawResponse {
   pause(): void {}
 
   getRemoteAddressAsText(): ArrayBuffer {
-    return bytesOf(this.#connection.address);
+    return bytesOf(this.connection.address);
   }
 
   getProxiedRemoteAddressAsText(): ArrayBuffer {
-    return bytesOf(this.#connection.proxied);
+    return bytesOf(this.connection.proxied);
   }
 
   #send(closeConnection: boolean, body: string | Buffer): void {
-    if (!this.#connection.hold(this.#response, body.length)) return;
+    if (!this.connection.hold(this.response, body.length)) return;
     if (closeConnection) this.#headers.push('Connection', 'close');
-    this.#response.writeHead(this.#status, this.#headers);
-    if (!closeConnection || this.#request.complete) this.#response.end(body);
+    this.response.writeHead(this.#status, this.#headers);
+    if (!closeConnection || this.request.complete) this.response.end(body);
     else this.#linger(body);
-    this.#connection.written();
+    this.connection.written();
   }
 
   /**
@@ -110,15 +107,15 @@ export class NodeResponse implements RawResponse {
    * the connection is closed.
    */
   #linger(body: string | Buffer): void {
-    const { socket } = this.#request;
-    if (body.length > 0) this.#response.write(body);
-    else this.#response.flushHeaders();
+    const { socket } = this.request;
+    if (body.length > 0) this.response.write(body);
+    else this.response.flushHeaders();
     let passedBy = 0;
-    this.#request.on('data', (chunk: Buffer) => {
+    this.request.on('data', (chunk: Buffer) => {
       passedBy += Math.max(PIECE_BYTES, chunk.byteLength);
       if (passedBy > LINGER_BYTES_MAX) socket.destroy();
     });
-    this.#request.on('end', () => this.#response.end());
+    this.request.on('end', () => this.response.end());
     setTimeout(() => socket.destroy(), LINGER_MS).unref();
   }
 }

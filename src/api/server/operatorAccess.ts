@@ -77,16 +77,15 @@ function sessionTokenOf(cookie: string): string | undefined {
 }
 
 export class OperatorAccess {
-  readonly #services: OperatorServices;
-  readonly #replies: Replies;
-  readonly #refusals: Refusals;
   readonly #firstKeyHash: Buffer;
 
   /** @param firstKey key of the first operator, who is an admin */
-  constructor(services: OperatorServices, replies: Replies, refusals: Refusals, firstKey: string) {
-    this.#services = services;
-    this.#replies = replies;
-    this.#refusals = refusals;
+  constructor(
+    private readonly services: OperatorServices,
+    private readonly replies: Replies,
+    private readonly refusals: Refusals,
+    firstKey: string,
+  ) {
     this.#firstKeyHash = textSha256(firstKey);
   }
 
@@ -99,7 +98,7 @@ export class OperatorAccess {
     const token = apiKey === '' ? sessionTokenOf(cookie) : undefined;
     if (token !== undefined) this.#bySession(exchange, token, needed, onCaller);
     else if (apiKey === '')
-      this.#refusals.wrong(exchange, ERRORS.missingApiKey, this.#refusals.clientOf(exchange));
+      this.refusals.wrong(exchange, ERRORS.missingApiKey, this.refusals.clientOf(exchange));
     else this.#byKey(exchange, textSha256(apiKey), needed, onCaller);
   }
 
@@ -109,34 +108,34 @@ export class OperatorAccess {
       this.#permit(exchange, { ...known.key, keyHash, session: undefined }, needed, onCaller);
       return;
     }
-    const client = this.#refusals.clientOf(exchange);
+    const client = this.refusals.clientOf(exchange);
     this.#judgeAgain(keyHash)
       .then(
         (again) => {
           if ('key' in again)
             this.#permit(exchange, { ...again.key, keyHash, session: undefined }, needed, onCaller);
-          else this.#refusals.wrong(exchange, again.refused, client);
+          else this.refusals.wrong(exchange, again.refused, client);
         },
-        (error: unknown) => this.#refusals.uncheckable(exchange, error),
+        (error: unknown) => this.refusals.uncheckable(exchange, error),
       )
-      .catch((error: unknown) => this.#refusals.defect(exchange, error));
+      .catch((error: unknown) => this.refusals.defect(exchange, error));
   }
 
   #bySession(exchange: Exchange, token: string, needed: Role, onCaller: (caller: Caller) => void): void {
-    const client = this.#refusals.clientOf(exchange);
+    const client = this.refusals.clientOf(exchange);
     this.#callerOf(token)
       .then(
         (caller) => {
           if (caller?.session === undefined)
-            this.#refusals.wrong(exchange, ERRORS.invalidApiKey, client, SESSION_OVER);
+            this.refusals.wrong(exchange, ERRORS.invalidApiKey, client, SESSION_OVER);
           else if (isChange(exchange) && !isEqual(exchange.head.csrfToken, caller.session.csrfToken)) {
             const details = [{ path: '/X-CSRF-Token', message: 'must be the csrfToken of the session' }];
             this.#notPermitted(exchange, caller, details);
           } else this.#permit(exchange, caller, needed, onCaller);
         },
-        (error: unknown) => this.#refusals.uncheckable(exchange, error),
+        (error: unknown) => this.refusals.uncheckable(exchange, error),
       )
-      .catch((error: unknown) => this.#refusals.defect(exchange, error));
+      .catch((error: unknown) => this.refusals.defect(exchange, error));
   }
 
   /**
@@ -146,9 +145,9 @@ export class OperatorAccess {
    * @throws errors of the store
    */
   async #callerOf(token: string): Promise<Caller | undefined> {
-    if (!this.#services.sessionTokens.isOwn(token)) return undefined;
+    if (!this.services.sessionTokens.isOwn(token)) return undefined;
     const sessionHash = textSha256(token);
-    const session = await this.#services.findSession(sessionHash);
+    const session = await this.services.findSession(sessionHash);
     if (session === undefined) return undefined;
     const { keyHash, expiresAt } = session;
     const known = this.#judge(keyHash);
@@ -163,16 +162,16 @@ export class OperatorAccess {
    * may be based on a stale catalog.
    */
   async #judgeAgain(keyHash: Buffer): Promise<Judgement> {
-    await this.#services.refresh();
+    await this.services.refresh();
     return this.#judge(keyHash);
   }
 
   #permit(exchange: Exchange, caller: Caller, needed: Role, onCaller: (caller: Caller) => void): void {
     const { interfaceVersion } = exchange.head;
     if (interfaceVersion !== '' && !isSupportedInterface(interfaceVersion))
-      this.#replies.error(exchange, ERRORS.unsupportedInterfaceVersion);
-    else if (caller.name !== FIRST_OPERATOR && this.#services.isBehind())
-      this.#replies.error(exchange, ERRORS.unavailable);
+      this.replies.error(exchange, ERRORS.unsupportedInterfaceVersion);
+    else if (caller.name !== FIRST_OPERATOR && this.services.isBehind())
+      this.replies.error(exchange, ERRORS.unavailable);
     else if (!isPermitted(caller.role, needed)) {
       const message = `This operation needs the role ${needed}, but ${caller.name} has the role ${caller.role}`;
       this.#notPermitted(exchange, caller, [{ path: '', message }]);
@@ -180,13 +179,13 @@ export class OperatorAccess {
   }
 
   #notPermitted(exchange: Exchange, { name }: Caller, details: { path: string; message: string }[]): void {
-    this.#services.onNotPermitted(name, exchange.operation);
-    this.#replies.error(exchange, ERRORS.notPermitted, undefined, { details });
+    this.services.onNotPermitted(name, exchange.operation);
+    this.replies.error(exchange, ERRORS.notPermitted, undefined, { details });
   }
 
   #judge(keyHash: Buffer): Judgement {
     if (timingSafeEqual(keyHash, this.#firstKeyHash)) return { key: { name: FIRST_OPERATOR, role: 'admin' } };
-    const found = this.#services.operatorByHash(keyHash.toString('latin1'));
+    const found = this.services.operatorByHash(keyHash.toString('latin1'));
     if (found === undefined) return { refused: ERRORS.invalidApiKey };
     if (found.isRevoked) return { refused: ERRORS.revokedApiKey };
     if (found.expiresAtMs !== null && found.expiresAtMs <= Date.now())

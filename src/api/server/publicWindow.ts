@@ -22,14 +22,12 @@ const LOG_MAX = 6000;
 
 export class PublicWindow {
   readonly #counts: ClientCounts;
-  readonly #policy: string;
-  readonly #limit: number;
-  readonly #nowMs: () => number;
 
-  private constructor(policy: string, limit: number, nowMs: () => number) {
-    this.#policy = policy;
-    this.#limit = limit;
-    this.#nowMs = nowMs;
+  private constructor(
+    private readonly policy: string,
+    private readonly limit: number,
+    private readonly nowMs: () => number,
+  ) {
     this.#counts = new ClientCounts(WINDOW_SECONDS, nowMs);
   }
 
@@ -50,12 +48,12 @@ export class PublicWindow {
    * @param address an IPv4 address or an IPv6 network
    */
   admits(address: string): boolean {
-    return this.#counts.count(address).count <= this.#limit;
+    return this.#counts.count(address).count <= this.limit;
   }
 
   refuse(exchange: Exchange, replies: Replies): void {
-    const nowMs = this.#nowMs();
-    const window = { policy: this.#policy, limit: this.#limit, remaining: 0, nowMs };
+    const nowMs = this.nowMs();
+    const window = { policy: this.policy, limit: this.limit, remaining: 0, nowMs };
     replies.error(exchange, ERRORS.apiRateExceeded, window);
   }
 }

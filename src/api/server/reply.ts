@@ -60,7 +60,6 @@ export const errorText = (
   });
 
 export class Replies {
-  readonly #observe: ReplyObserver;
   #closing = false;
   readonly #windowedHeads = new WindowedHeads();
   /** The answer that is being written, until {@link json} returns. */
@@ -72,9 +71,7 @@ export class Replies {
     closes: boolean;
   };
 
-  constructor(observe: ReplyObserver) {
-    this.#observe = observe;
-  }
+  constructor(private readonly observe: ReplyObserver) {}
 
   /** From this call on, each answer closes its connection. */
   closeConnections(): void {
@@ -103,7 +100,7 @@ export class Replies {
       return;
     }
     exchange.end();
-    this.#observe(exchange, status, errorCode);
+    this.observe(exchange, status, errorCode);
     const { raw } = exchange;
     const isHead = exchange.head.method === 'head';
     const closes = this.#closing || exchange.closesConnection;
@@ -209,13 +206,13 @@ export class Replies {
       }
       if (exchange.ended) return;
       exchange.end();
-      this.#observe(exchange, 200, undefined);
+      this.observe(exchange, 200, undefined);
       raw.cork(() => raw.end('', this.#closing));
     } catch (error) {
       // The connection is cut, so that the client does not take the incomplete body for the whole body.
       if (!exchange.ended) {
         exchange.end();
-        this.#observe(exchange, 200, undefined);
+        this.observe(exchange, 200, undefined);
         raw.close();
       }
       if (!(error instanceof StalledError)) throw error;
@@ -228,7 +225,7 @@ export class Replies {
   #headOfStream(exchange: Exchange, lines: string): void {
     if (exchange.ended) return;
     exchange.end();
-    this.#observe(exchange, 200, undefined);
+    this.observe(exchange, 200, undefined);
     const { raw } = exchange;
     raw.cork(() => {
       raw.writeHeader('Content-Type', lines);

@@ -19,31 +19,30 @@ interface AnswerMetrics {
 const HEALTH_CHECKS = new Set(['readyz', 'statusz']);
 
 export class RequestLog {
-  readonly #log: Logger;
-  readonly #metrics: AnswerMetrics;
   /** True if debug logging is on. Evaluated once instead of for each answer. */
   readonly #isDebugging: boolean;
 
-  constructor(log: Logger, metrics: AnswerMetrics) {
-    this.#log = log;
-    this.#metrics = metrics;
+  constructor(
+    private readonly log: Logger,
+    private readonly metrics: AnswerMetrics,
+  ) {
     this.#isDebugging = log.isLevelEnabled('debug');
   }
 
   readonly answered = (exchange: Exchange, status: number, errorCode: string | undefined): void => {
     const seconds = (performance.now() - exchange.startedMs) / 1000;
-    this.#metrics.request(exchange.operation, seconds, status, errorCode, exchange.partnerId);
+    this.metrics.request(exchange.operation, seconds, status, errorCode, exchange.partnerId);
     if (status >= 500 && !HEALTH_CHECKS.has(exchange.operation)) {
-      this.#log.warn(fieldsOf(exchange, status, errorCode), 'request answered with an error');
+      this.log.warn(fieldsOf(exchange, status, errorCode), 'request answered with an error');
     } else if (this.#isDebugging) {
-      this.#log.debug(fieldsOf(exchange, status, errorCode), 'answered');
+      this.log.debug(fieldsOf(exchange, status, errorCode), 'answered');
     }
   };
 
   readonly failed = (exchange: Exchange, operation: string, error: unknown, { code }: ErrorEntry): void => {
-    this.#metrics.faults.inc({ operation });
+    this.metrics.faults.inc({ operation });
     const { id: requestId, partnerId } = exchange;
-    this.#log.error({ err: error, requestId, operation, errorCode: code, partnerId }, 'request failed');
+    this.log.error({ err: error, requestId, operation, errorCode: code, partnerId }, 'request failed');
   };
 }
 

@@ -17,15 +17,12 @@ interface Use {
 }
 
 export class ServedVersion {
-  /** Name of the version, such as `v1`. */
-  readonly name: string;
   /**
    * Header lines that announce the end of the version. They begin with CRLF; empty while no end is announced.
    * Rendered once, because every answer includes them.
    */
   headers = '';
   goneMessage = '';
-  readonly #nowMs: () => number;
   #end: ApiVersionEnd | undefined;
   #sunsetMs = Number.POSITIVE_INFINITY;
   #requests = 0;
@@ -34,10 +31,11 @@ export class ServedVersion {
   #uses = new Map<number, Use>();
 
   /** @param nowMs returns the time in ms since the epoch */
-  constructor(name: string, nowMs: () => number) {
-    this.name = name;
-    this.#nowMs = nowMs;
-  }
+  constructor(
+    /** Name of the version, such as `v1`. */
+    readonly name: string,
+    private readonly nowMs: () => number,
+  ) {}
 
   /** Applies the end of the version that an operator has announced. */
   learn(end: ApiVersionEnd | undefined): void {
@@ -52,7 +50,7 @@ export class ServedVersion {
 
   /** True if the sunset of the version has passed. The clock is read only if an end is announced. */
   get isGone(): boolean {
-    return this.#sunsetMs !== Number.POSITIVE_INFINITY && this.#nowMs() >= this.#sunsetMs;
+    return this.#sunsetMs !== Number.POSITIVE_INFINITY && this.nowMs() >= this.#sunsetMs;
   }
 
   count(): void {
@@ -103,7 +101,7 @@ export class ServedVersion {
    * request does not read the clock.
    */
   #attribute(): void {
-    const phase = phaseOfVersion(this.#end, this.#nowMs());
+    const phase = phaseOfVersion(this.#end, this.nowMs());
     this.#byPhase.set(phase, this.#byPhase.get(phase)! + this.#requests);
     this.#requests = 0;
   }

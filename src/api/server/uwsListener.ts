@@ -44,7 +44,6 @@ export class UwsListener implements HttpListener {
   readonly connections: Connections;
   readonly #app;
   readonly #kernelConnections: KernelConnections;
-  readonly #options: ListenerOptions;
   readonly #headers = new HeaderReader();
   readonly #bodies = new BodyMemory();
   readonly #heads = new ClientCounts(1, () => performance.now());
@@ -52,8 +51,10 @@ export class UwsListener implements HttpListener {
   #port = 0;
   #open = 0;
 
-  constructor(routes: readonly ServerRoute[], options: ListenerOptions) {
-    this.#options = options;
+  constructor(
+    routes: readonly ServerRoute[],
+    private readonly options: ListenerOptions,
+  ) {
     this.connections = options.connections;
     this.#kernelConnections = new KernelConnections(this.connections, () => this.#port);
     (binding as { _cfg?: (key: string) => void })._cfg?.(NO_SERVER_HEADER);
@@ -144,7 +145,7 @@ export class UwsListener implements HttpListener {
     const exchange = new Exchange(raw, head, newRequestId(), route.operation, this.#ended);
     if (
       head.method === 'head' &&
-      this.#heads.count(this.#options.clientOf(exchange)).count > HEADS_PER_SECOND
+      this.#heads.count(this.options.clientOf(exchange)).count > HEADS_PER_SECOND
     ) {
       this.connections.refused.pipeline++;
       raw.close();
@@ -156,12 +157,12 @@ export class UwsListener implements HttpListener {
     raw.onAborted(() => exchange.abort());
     raw.onData((chunk, isLast) => {
       if (incoming.admits(chunk.byteLength) && incoming.add(Buffer.from(chunk), isLast))
-        proceed(exchange, incoming, this.#options);
+        proceed(exchange, incoming, this.options);
     });
     if (expectation !== '' && expectation !== ANSWERED_EXPECTATION)
       incoming.askToContinue = () => writeContinue(raw);
     // The API key is checked now, before later chunks of a body arrive.
-    if (route.bodyLimit > 0) beginHandling(route, exchange, this.#options);
+    if (route.bodyLimit > 0) beginHandling(route, exchange, this.options);
     else incoming.take(() => route.handle(exchange));
   }
 

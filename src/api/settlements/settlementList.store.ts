@@ -18,11 +18,7 @@ export interface ListedReport {
 }
 
 export class SettlementList {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
+  constructor(private readonly sql: Sql) {}
 
   /**
    * Returns one page of the newest revisions of all reports of all partners, newest day first. The status
@@ -42,13 +38,13 @@ export class SettlementList {
         : raw(`NOT EXISTS (
         SELECT 1 FROM settlement_reports n
         WHERE n.partner_id = r.partner_id AND n.report_date = r.report_date AND n.revision > r.revision)`);
-    const reports = await this.#sql<ListedReport[]>`
+    const reports = await this.sql<ListedReport[]>`
       SELECT partner_id, slug, report_date::text AS report_date, revision, status,
         (report->>'totalSpins')::numeric AS total_spins, report->>'ggrUsd' AS ggr_usd, dispute_reason
       FROM settlement_reports r JOIN partners USING (partner_id)
       WHERE status = coalesce(${status ?? null}::text, status) AND ${isListed}
       ORDER BY r.report_date DESC, partner_id LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
-    const [count] = await this.#sql<{ total: bigint }[]>`
+    const [count] = await this.sql<{ total: bigint }[]>`
       SELECT count(*) AS total FROM (
         SELECT 1 FROM settlement_reports r
         WHERE status = coalesce(${status ?? null}::text, status) AND ${isListed}

@@ -9,18 +9,14 @@ export type BlockRow = WithDates<typeof SpinBlockSchema, 'createdAt'>;
 type Range = 'fromIndex' | 'toIndex';
 
 export class SpinBlocks {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
+  constructor(private readonly sql: Sql) {}
 
   /**
    * Returns the sealed block that contains an outcome of a game. Returns undefined if that block has been
    * deleted.
    */
   async find(gameId: number, outcomeIndex: number): Promise<BlockRow | undefined> {
-    const [row] = await this.#sql<(Omit<BlockRow, Range> & Record<Range, bigint>)[]>`
+    const [row] = await this.sql<(Omit<BlockRow, Range> & Record<Range, bigint>)[]>`
       SELECT from_index, to_index, encode(commitment, 'hex') AS commitment, created_at FROM blocks
       WHERE game_id = ${gameId} AND from_index <= ${outcomeIndex} AND to_index > ${outcomeIndex}
       ORDER BY from_index DESC LIMIT 1`;

@@ -215,11 +215,7 @@ async function newestDropped(
 }
 
 export class SpinHistory {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
+  constructor(private readonly sql: Sql) {}
 
   /**
    * Returns the entries of all kinds of a player in a range, newest first. The walk ends at the oldest entry
@@ -238,7 +234,7 @@ export class SpinHistory {
     limit: number,
   ): Promise<StatementPage> {
     const entries: LedgerEntry[] = [];
-    let next = cursor ?? (await entryAtOrAfter(this.#sql, of, toId));
+    let next = cursor ?? (await entryAtOrAfter(this.sql, of, toId));
     for (let examined = 0; next > 0n && next >= fromId && examined < WALKED_MAX; ) {
       // A walk begins above the range if no indexed entry is near its end.
       const wanted = next >= toId ? INDEXED_EACH + limit : limit - entries.length;
@@ -267,7 +263,7 @@ export class SpinHistory {
     const entries: LedgerEntry[] = [];
     let next = fromId;
     while (next > 0n && entries.length < count) {
-      const rows: EntryRow[] = await this.#sql<EntryRow[]>`
+      const rows: EntryRow[] = await this.sql<EntryRow[]>`
         WITH RECURSIVE walk AS (
           SELECT ${LEDGER_COLUMNS}, 1 AS place FROM ledger l
           WHERE l.entry_id = ${next} AND l.partner_id = ${partnerId} AND l.player_id = ${playerId}
@@ -292,8 +288,8 @@ export class SpinHistory {
    * @param skipped number of newer spins before the page
    */
   async spinPage(player: PlayerOfHistory, skipped: number, limit: number): Promise<SpinPage> {
-    const dropped = await newestDropped(this.#sql, player);
-    const shares = await openShares(this.#sql, player, dropped.id);
+    const dropped = await newestDropped(this.sql, player);
+    const shares = await openShares(this.sql, player, dropped.id);
     // Entry 1 is the opening. Every other numbered entry is a spin or a share.
     const entries = player.newest.entryNumber;
     const total = entries - Math.max(1, dropped.entryNumber) - shares.count;
@@ -302,7 +298,7 @@ export class SpinHistory {
       const newer = skipped + spins.length;
       const between = await shares.newerThan((number, newerShares) => entries - number - newerShares > newer);
       const wanted = limit - spins.length + Math.min(shares.count, SHARES_BETWEEN);
-      const walked = await entriesDown(this.#sql, player, entries - newer - between, wanted);
+      const walked = await entriesDown(this.sql, player, entries - newer - between, wanted);
       const found = walked.filter(({ kind }) => ENTRY_KINDS[kind].history === 'spin');
       // The walk found no older spins, because these spins were dropped with their days.
       if (found.length === 0) break;
@@ -325,21 +321,21 @@ export class SpinHistory {
   async spinsByTime(range: SpinRange, limit: number): Promise<SpinsOfPartner> {
     const { partnerId, fromId, gameId } = range;
     // The watermark is read before the rows, so that every row up to it is visible.
-    const reach = await ledgerWatermark(this.#sql, partnerId);
+    const reach = await ledgerWatermark(this.sql, partnerId);
     const toId = range.toId > reach.toId ? reach.toId + 1n : range.toId;
     const entries: LedgerEntry[] = [];
     let examined = 0;
     let windowRows = Math.max(WINDOW_MIN, limit * 2);
-    const days = await daysOfSpins(this.#sql, range, toId);
+    const days = await daysOfSpins(this.sql, range, toId);
     for (const day of days) {
       const dayMs = startOf(day);
       const endId = least(firstIdAt(dayMs + DAY_MS), toId);
       let lowId = fromId > firstIdAt(dayMs) ? fromId : firstIdAt(dayMs);
       while (lowId < endId) {
         if (examined >= EXAMINED_MAX) return { entries, nextId: lowId, reach };
-        const highId = await idAfter(this.#sql, lowId, endId, windowRows);
+        const highId = await idAfter(this.sql, lowId, endId, windowRows);
         // The query reads one row more than requested, which shows whether further rows exist.
-        const rows = await this.#sql<EntryRow[]>`
+        const rows = await this.sql<EntryRow[]>`
           SELECT ${LEDGER_COLUMNS} FROM ledger l WHERE entry_id >= ${lowId} AND entry_id < ${highId} AND partner_id = ${partnerId}
             AND kind IN ${SPINS} AND (${gameId ?? null}::int IS NULL OR game_id = ${gameId ?? null})
           ORDER BY entry_id LIMIT ${limit + 1 - entries.length}`;
@@ -367,9 +363,9 @@ export class SpinHistory {
     if (fromId > newest.id) return { entries: [], nextId: undefined };
     const entries: LedgerEntry[] = [];
     let nextId = fromId;
-    let topNumber = (await indexedNumberFrom(this.#sql, player, fromId)) ?? newest.entryNumber;
+    let topNumber = (await indexedNumberFrom(this.sql, player, fromId)) ?? newest.entryNumber;
     for (let walks = 0; walks < WALKS_MAX; walks++) {
-      const walked = await entriesDown(this.#sql, player, topNumber, INDEXED_EACH);
+      const walked = await entriesDown(this.sql, player, topNumber, INDEXED_EACH);
       for (const entry of walked.reverse()) {
         if (entry.id < nextId || !isShownAsSpin(entry)) continue;
         if (entry.id >= toId) return { entries, nextId: undefined };

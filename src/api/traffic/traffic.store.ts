@@ -12,11 +12,7 @@ export type TrafficDay = Traffic & { readonly day: string };
 export type TrafficHour = Traffic & { readonly hour: Date };
 
 export class TrafficReads {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
+  constructor(private readonly sql: Sql) {}
 
   /**
    * Returns the traffic of each of the last UTC days, oldest first.
@@ -25,7 +21,7 @@ export class TrafficReads {
    */
   async days(days: number, partnerId: number | undefined): Promise<TrafficDay[]> {
     const of = partnerId ?? null;
-    return this.#sql<TrafficDay[]>`
+    return this.sql<TrafficDay[]>`
       SELECT d.day::text AS day, coalesce(sum(spins), 0) AS spins,
         coalesce(sum(wagered_micros), 0) AS wagered_micros, coalesce(sum(paid_micros), 0) AS paid_micros
       FROM (SELECT (now() AT TIME ZONE 'UTC')::date - i AS day FROM generate_series(0, ${days}::int - 1) AS i) d
@@ -34,7 +30,7 @@ export class TrafficReads {
   }
 
   hours(hours: number, partnerId: number | undefined): Promise<TrafficHour[]> {
-    return trafficHours(this.#sql, hours, partnerId);
+    return trafficHours(this.sql, hours, partnerId);
   }
 }
 

@@ -11,11 +11,7 @@ export type ListedDelivery = WithDates<
 >;
 
 export class DeliveryReads {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
+  constructor(private readonly sql: Sql) {}
 
   /**
    * Returns one page of the deliveries that have the given status, of all partners. The deliveries with the
@@ -28,7 +24,7 @@ export class DeliveryReads {
   ): Promise<{ deliveries: ListedDelivery[]; total: number }> {
     const offset = (page - 1) * limit;
     const listed = Math.max(0, Math.min(limit, DELIVERIES_LISTED_MAX - offset));
-    const deliveries = await this.#sql<ListedDelivery[]>`
+    const deliveries = await this.sql<ListedDelivery[]>`
       SELECT delivery_id AS id, event_id, w.partner_id, webhook_id, url, body, event, d.status, d.attempts, max_attempts, d.created_at,
         last_attempt_at, ${NEXT_ATTEMPT}, response_status, d.last_error, coalesce(attempt_log, '[]') AS attempt_log
       FROM deliveries d JOIN webhooks w USING (webhook_id) JOIN events USING (event_id)
@@ -36,7 +32,7 @@ export class DeliveryReads {
       WHERE d.status = ${status} AND (${partnerId}::int IS NULL OR w.partner_id = ${partnerId})
       ORDER BY last_attempt_at DESC NULLS LAST, delivery_id DESC
       LIMIT ${listed} OFFSET ${Math.min(offset, DELIVERIES_LISTED_MAX)}`;
-    const [count] = await this.#sql<{ total: bigint }[]>`
+    const [count] = await this.sql<{ total: bigint }[]>`
       SELECT count(*) AS total FROM (
         SELECT 1 FROM deliveries d JOIN webhooks w USING (webhook_id)
         WHERE d.status = ${status} AND (${partnerId}::int IS NULL OR w.partner_id = ${partnerId})

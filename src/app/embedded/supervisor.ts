@@ -80,17 +80,15 @@ interface Running {
 }
 
 class Keeper implements Supervisor {
-  readonly #options: SupervisorOptions;
   readonly #halt = new AbortController();
   #running: Running | undefined;
   #loop: Promise<void> = Promise.resolve();
   #stopped: Promise<void> | undefined;
   readonly #deathWatch: DeathWatch;
   /** Makes the server end if this process ends without stop(), for example because of an uncaught error. */
-  readonly #onProcessExit = () => this.#running?.child.kill(this.#options.stopSignals[0]);
+  readonly #onProcessExit = () => this.#running?.child.kill(this.options.stopSignals[0]);
 
-  constructor(options: SupervisorOptions) {
-    this.#options = options;
+  constructor(private readonly options: SupervisorOptions) {
     this.#deathWatch = new DeathWatch(options);
   }
 
@@ -106,7 +104,7 @@ class Keeper implements Supervisor {
   /** Resolves when the server answers for the first time. The restart loop continues until stop(). */
   async start(): Promise<void> {
     process.once('exit', this.#onProcessExit);
-    const { name, logFile, firstReadyDeadlineMs = FIRST_READY_DEADLINE_MS } = this.#options;
+    const { name, logFile, firstReadyDeadlineMs = FIRST_READY_DEADLINE_MS } = this.options;
     let onUp = () => {};
     const up = new Promise<'up'>((resolve) => {
       onUp = () => resolve('up');
@@ -126,7 +124,7 @@ class Keeper implements Supervisor {
   }
 
   async #keepAlive(onUp: () => void): Promise<void> {
-    const { name, onEvent, logFile, firstStartsMax = FIRST_STARTS_MAX } = this.#options;
+    const { name, onEvent, logFile, firstStartsMax = FIRST_STARTS_MAX } = this.options;
     let backoffMs = BACKOFF_MS_MIN;
     let everUp = false;
     let diedAtMs = 0;
@@ -154,7 +152,7 @@ class Keeper implements Supervisor {
   async #runOnce(everUp: boolean, onUp: () => void): Promise<string> {
     let launch: Launch;
     try {
-      launch = await this.#options.launch();
+      launch = await this.options.launch();
     } catch (error) {
       // An error before the first answer fails the start. Later errors may be temporary, for example a full
       // disk, so the start is retried.
@@ -162,7 +160,7 @@ class Keeper implements Supervisor {
       return reasonOf(error);
     }
     if (this.#halt.signal.aborted) return 'stopped';
-    const running = startChild(launch, this.#options.logFile);
+    const running = startChild(launch, this.options.logFile);
     this.#running = running;
     this.#deathWatch.watch(running.child.pid);
     let alive = true;
@@ -171,7 +169,7 @@ class Keeper implements Supervisor {
       this.#deathWatch.watch(undefined);
     });
     while (alive && !this.#halt.signal.aborted) {
-      if (await this.#options.isReady()) {
+      if (await this.options.isReady()) {
         if (alive && !this.#halt.signal.aborted) onUp();
         break;
       }
@@ -184,7 +182,7 @@ class Keeper implements Supervisor {
 
   async #end(): Promise<void> {
     this.#halt.abort();
-    const { name, stopSignals, stopDeadlineMs, onEvent } = this.#options;
+    const { name, stopSignals, stopDeadlineMs, onEvent } = this.options;
     const running = this.#running;
     if (running) {
       for (const signal of stopSignals) {

@@ -16,13 +16,11 @@ interface Buckets {
  */
 export class FastHistogram {
   readonly #series = new Map<string, (Buckets | undefined)[]>();
-  readonly #label: string;
-  readonly #bounds: readonly number[];
 
-  constructor(label: string, bounds: readonly number[]) {
-    this.#label = label;
-    this.#bounds = bounds;
-  }
+  constructor(
+    private readonly label: string,
+    private readonly bounds: readonly number[],
+  ) {}
 
   observe(labelValue: string, value: number, statusClass = 0): void {
     let classes = this.#series.get(labelValue);
@@ -32,13 +30,13 @@ export class FastHistogram {
     }
     let series = classes[statusClass];
     if (series === undefined) {
-      series = { counts: new Float64Array(this.#bounds.length), sum: 0, count: 0 };
+      series = { counts: new Float64Array(this.bounds.length), sum: 0, count: 0 };
       classes[statusClass] = series;
     }
     series.sum += value;
     series.count++;
-    for (let i = 0; i < this.#bounds.length; i++) {
-      if (value <= this.#bounds[i]!) {
+    for (let i = 0; i < this.bounds.length; i++) {
+      if (value <= this.bounds[i]!) {
         series.counts[i]!++;
         return;
       }
@@ -49,14 +47,14 @@ export class FastHistogram {
    * Returns the cumulative number of observations up to each bound, and their total, over all status classes.
    */
   cumulated(labelValue: string): number[] {
-    const cumulated = new Array<number>(this.#bounds.length + 1).fill(0);
+    const cumulated = new Array<number>(this.bounds.length + 1).fill(0);
     for (const series of this.#series.get(labelValue) ?? []) {
       let sum = 0;
       series?.counts.forEach((count, i) => {
         sum += count;
         cumulated[i]! += sum;
       });
-      cumulated[this.#bounds.length]! += series?.count ?? 0;
+      cumulated[this.bounds.length]! += series?.count ?? 0;
     }
     return cumulated;
   }
@@ -66,11 +64,11 @@ export class FastHistogram {
     for (const [labelValue, classes] of this.#series) {
       classes.forEach((series, statusClass) => {
         if (series === undefined) return;
-        const labels: Labels = { [this.#label]: labelValue };
+        const labels: Labels = { [this.label]: labelValue };
         if (statusClass > 0) labels.status = `${statusClass}xx`;
         const metricName = `${name}_bucket`;
         let cumulated = 0;
-        this.#bounds.forEach((le, i) => {
+        this.bounds.forEach((le, i) => {
           cumulated += series.counts[i]!;
           samples.push({ labels: { ...labels, le }, metricName, value: cumulated });
         });

@@ -209,17 +209,18 @@ const CHECKED_EVERY_MS = 15_000;
 
 export class GaugeProblems extends PeriodicService {
   readonly name = 'metrics check';
-  readonly #metrics: Metrics;
   #found: readonly Finding[] = [];
 
-  constructor(metrics: Metrics, problems: Problems) {
+  constructor(
+    private readonly metrics: Metrics,
+    problems: Problems,
+  ) {
     super({ everyMs: CHECKED_EVERY_MS, firstAfterMs: CHECKED_EVERY_MS });
-    this.#metrics = metrics;
     problems.add(() => this.#found);
   }
 
   protected async turn(): Promise<void> {
-    this.#found = problemsIn(await this.#metrics.samples());
+    this.#found = problemsIn(await this.metrics.samples());
   }
 
   /** A gauge that can't be read is absent. */

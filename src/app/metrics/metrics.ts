@@ -43,7 +43,6 @@ export class Metrics {
   readonly registry = new Registry();
   /** Reads the metrics of the other processes of the program, if this process answers scrapes for them. */
   others: () => Promise<readonly (readonly MetricSamples[])[]> = async () => [];
-  readonly #process: string | undefined;
   readonly partners = new PartnerTraffic();
   readonly #errors: Counter;
   readonly #requests = new FastHistogram('operation', LATENCY_BUCKETS);
@@ -83,8 +82,7 @@ export class Metrics {
   #paidMicros = 0;
 
   /** @param process value of the label `process`; undefined if the program has only one process */
-  constructor(process?: string) {
-    this.#process = process;
+  constructor(private readonly process?: string) {
     if (process !== undefined) this.registry.setDefaultLabels({ process });
     const registers = [this.registry];
     collectDefaultMetrics({ register: this.registry, eventLoopMonitoringPrecision: EVENT_LOOP_SAMPLED_MS });
@@ -245,7 +243,7 @@ export class Metrics {
 
   /** Returns the metrics in the form that Prometheus reads, with those of the program's other processes. */
   async text(): Promise<string> {
-    if (this.#process === undefined) return this.registry.metrics();
+    if (this.process === undefined) return this.registry.metrics();
     const [own, others] = await Promise.all([this.samples(), this.others()]);
     const values = new Map<string, Sample[]>();
     const registry = new Registry();

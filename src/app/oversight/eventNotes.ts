@@ -51,14 +51,13 @@ export interface EventNotesOptions {
 export class EventNotes extends PeriodicService {
   readonly name = 'significant event record';
   readonly stopTimeoutMs = STOP_TIMEOUT_MS;
-  readonly #sql: Sql;
-  readonly #options: EventNotesOptions;
   readonly #counted = new Map<string, Counted>();
 
-  constructor(sql: Sql, options: EventNotesOptions) {
+  constructor(
+    private readonly sql: Sql,
+    private readonly options: EventNotesOptions,
+  ) {
     super({ everyMs: LOOK_EVERY_MS, firstAfterMs: LOOK_EVERY_MS });
-    this.#sql = sql;
-    this.#options = options;
     this.#follow(options.events);
   }
 
@@ -102,7 +101,7 @@ export class EventNotes extends PeriodicService {
   }
 
   protected onTurnFailed(error: unknown): void {
-    this.#options.events.emit('TaskFailed', { task: 'significant event record', error });
+    this.options.events.emit('TaskFailed', { task: 'significant event record', error });
   }
 
   async #writeDue(isAll: boolean): Promise<void> {
@@ -120,11 +119,11 @@ export class EventNotes extends PeriodicService {
   }
 
   #write({ action, subject, actor = 'worker', data }: EventNote): Promise<void> {
-    return this.#sql.begin((tx) => writeAuditEntry(tx, { actor, action, subject, after: data }));
+    return this.sql.begin((tx) => writeAuditEntry(tx, { actor, action, subject, after: data }));
   }
 
   #ofProcess(action: 'service.start' | 'service.stop'): EventNote {
-    const { host, version, roles } = this.#options;
+    const { host, version, roles } = this.options;
     return { action, subject: `process:${host}`, data: { version, roles, pid: process.pid } };
   }
 

@@ -52,10 +52,8 @@ export interface ProgramCheckerOptions {
 
 export class ProgramChecker extends PeriodicService {
   readonly name = 'program check';
-  readonly #options: ProgramCheckerOptions;
   /** Differences found by the newest check of each part. A part without differences is absent. */
   readonly #differing = new Map<Part, readonly ProgramDifference[]>();
-  readonly #first: Promise<ProgramFound>;
   #manifest: string | null = null;
   /** True if the packages have been checked once, or if there is no list to compare them with. */
   #hasPackages = false;
@@ -65,16 +63,17 @@ export class ProgramChecker extends PeriodicService {
    * @param first result of the check of the program's own files, which was started while the stores were
    * opened
    */
-  constructor(options: ProgramCheckerOptions, first: Promise<ProgramFound>) {
+  constructor(
+    private readonly options: ProgramCheckerOptions,
+    private readonly first: Promise<ProgramFound>,
+  ) {
     super({ everyMs: LOOK_EVERY_MS, firstAfterMs: options.packagesAfterMs });
-    this.#options = options;
-    this.#first = first;
     this.#dueMs = nextMoment(options.cron, options.now());
   }
 
   /** @throws ProgramChangedError if the program differs and must not run */
   override async start(): Promise<void> {
-    const found = await this.#first;
+    const found = await this.first;
     this.#manifest = found.manifest;
     this.#hasPackages = found.manifest === null;
     await this.#note('program', found, true);
@@ -84,7 +83,7 @@ export class ProgramChecker extends PeriodicService {
 
   /** Version of the build and hash of its file list; the hash is null if there is no list. */
   get identity(): ProgramIdentity {
-    return { version: this.#options.version, manifest: this.#manifest };
+    return { version: this.options.version, manifest: this.#manifest };
   }
 
   /**
@@ -101,7 +100,7 @@ export class ProgramChecker extends PeriodicService {
    * differences only cause an alert.
    */
   get problem(): string | undefined {
-    if (this.#options.onChanged !== 'stop' || this.verified !== 0) return undefined;
+    if (this.options.onChanged !== 'stop' || this.verified !== 0) return undefined;
     const differences = [...this.#differing.values()].flat();
     const more = differences.length > NAMED ? ` and ${differences.length - NAMED} more` : '';
     const paths = differences.slice(0, NAMED).map(({ path }) => path);
@@ -109,7 +108,7 @@ export class ProgramChecker extends PeriodicService {
   }
 
   protected async turn(): Promise<void> {
-    const { checkFiles, cron, now } = this.#options;
+    const { checkFiles, cron, now } = this.options;
     const nowMs = now();
     const isDue = nowMs >= this.#dueMs;
     if (isDue) await this.#note('program', await checkFiles('program'), false);
@@ -119,14 +118,14 @@ export class ProgramChecker extends PeriodicService {
   }
 
   protected onTurnFailed(error: unknown): void {
-    this.#options.events.emit('TaskFailed', { task: 'program check', error });
+    this.options.events.emit('TaskFailed', { task: 'program check', error });
   }
 
   /**
    * The state in memory is updated first, so that differences are known even if writing to Postgres fails.
    */
   async #note(part: Part, found: ProgramFound, isStart: boolean): Promise<void> {
-    const { sql, host, roles, version, operatorEmail, events } = this.#options;
+    const { sql, host, roles, version, operatorEmail, events } = this.options;
     const { manifest, files } = found;
     const differences: ProgramDifference[] = [...found.differences];
     let { differing } = found;
@@ -166,7 +165,7 @@ export class ProgramChecker extends PeriodicService {
    */
   async #scriptsRead(): Promise<Map<string, boolean>> {
     const same = new Map<string, boolean>();
-    for (const node of this.#options.nodes.all) {
+    for (const node of this.options.nodes.all) {
       for (const { name, isSame } of node.scriptsRead()) {
         same.set(name, isSame && same.get(name) !== false);
         await setImmediate();

@@ -188,13 +188,17 @@ export class FrontEndProcesses implements Service {
   readonly name = 'front ends';
   readonly stopTimeoutMs: number;
   readonly #processes: readonly FrontEndProcess[];
-  readonly #problems: Problems;
   /** True if this process is a front end, too. */
   readonly #isServedHere: boolean;
   #pings: NodeJS.Timeout | undefined;
   #pingedAtMs = 0;
 
-  constructor(config: Config, log: Logger, metrics: Metrics, problems: Problems) {
+  constructor(
+    config: Config,
+    log: Logger,
+    metrics: Metrics,
+    private readonly problems: Problems,
+  ) {
     const { children, frontEnds } = config.processes;
     const env = { ...process.env, FRONT_ENDS: String(frontEnds), PORT: String(config.PORT) };
     const stopDeadlineMs = frontEndStopMs(config);
@@ -204,7 +208,6 @@ export class FrontEndProcesses implements Service {
       (name) => new FrontEndProcess(name, { env, stopDeadlineMs, onEvent, onChanged }),
     );
     this.stopTimeoutMs = stopDeadlineMs + 1000;
-    this.#problems = problems;
     this.#isServedHere = config.roles.http;
     problems.add(() => this.#findings());
     this.#register(metrics);
@@ -248,11 +251,11 @@ export class FrontEndProcesses implements Service {
     const nowMs = performance.now();
     const isLate = nowMs - this.#pingedAtMs > 2 * PING_EVERY_MS;
     this.#pingedAtMs = nowMs;
-    for (const each of this.#processes) each.ping(this.#problems.own, isLate);
+    for (const each of this.#processes) each.ping(this.problems.own, isLate);
   }
 
   #tell(): void {
-    for (const each of this.#processes) each.tell(this.#problems.own);
+    for (const each of this.#processes) each.tell(this.problems.own);
   }
 
   #register(metrics: Metrics): void {

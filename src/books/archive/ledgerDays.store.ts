@@ -325,23 +325,19 @@ export async function dataDirectory(sql: Sql): Promise<string | undefined> {
 }
 
 export class LedgerDays {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
+  constructor(private readonly sql: Sql) {}
 
   /**
    * Returns all days up to the given day, oldest first.
    * @param today UTC day, YYYY-MM-DD
    */
   list(today = dayOf(Date.now())): Promise<LedgerDay[]> {
-    return this.#sql.begin((tx) => ledgerDays(tx, today), 'READ ONLY');
+    return this.sql.begin((tx) => ledgerDays(tx, today), 'READ ONLY');
   }
 
   /** Time from which the ledger has every entry; undefined if no day was ever dropped. */
   async keptFrom(): Promise<Date | undefined> {
-    const [row] = await this.#sql<{ day: string | null }[]>`
+    const [row] = await this.sql<{ day: string | null }[]>`
       SELECT max(day)::text AS day FROM ledger_days WHERE dropped_at IS NOT NULL`;
     const day = row?.day ?? null;
     return day === null ? undefined : new Date(startOf(day) + DAY_MS);

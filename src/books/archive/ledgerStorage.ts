@@ -40,16 +40,15 @@ export interface LedgerStorageOptions {
 
 export class LedgerStorage extends PeriodicService {
   readonly name = 'ledger storage';
-  readonly #sql: Sql;
   readonly #days: LedgerDays;
-  readonly #options: LedgerStorageOptions;
   #use: LedgerUse | undefined;
 
-  constructor(sql: Sql, options: LedgerStorageOptions) {
+  constructor(
+    private readonly sql: Sql,
+    private readonly options: LedgerStorageOptions,
+  ) {
     super({ everyMs: TURN_MS, firstAfterMs: 0 });
-    this.#sql = sql;
     this.#days = new LedgerDays(sql);
-    this.#options = options;
   }
 
   /** Result of the latest storage measurement; undefined before the first. */
@@ -58,12 +57,12 @@ export class LedgerStorage extends PeriodicService {
   }
 
   protected async turn(): Promise<void> {
-    const [days, bytes] = await Promise.all([this.#days.list(), databaseBytes(this.#sql)]);
+    const [days, bytes] = await Promise.all([this.#days.list(), databaseBytes(this.sql)]);
     const states = new Map(['OPEN', 'BOOKED', 'ARCHIVED', 'DROPPED'].map((state) => [state, 0]));
     for (const { state } of days) states.set(state, states.get(state)! + 1);
     const today = dayOf(Date.now());
     const disk = await this.#disk();
-    if (this.#use === undefined && disk === undefined) this.#options.onDiskUnknown();
+    if (this.#use === undefined && disk === undefined) this.options.onDiskUnknown();
     const newest = days.findLast(({ archiveBytes }) => archiveBytes !== null)?.day;
     const archivedTo = newest === undefined ? startOf(days[0]?.day ?? today) : startOf(newest) + DAY_MS;
     this.#use = {
@@ -77,13 +76,13 @@ export class LedgerStorage extends PeriodicService {
   }
 
   protected onTurnFailed(error: unknown): void {
-    this.#options.events.emit('TaskFailed', { task: 'ledger storage', error });
+    this.options.events.emit('TaskFailed', { task: 'ledger storage', error });
   }
 
   /** Returns the size and free space of the disk of Postgres, if the disk belongs to this machine. */
   async #disk(): Promise<LedgerUse['disk']> {
-    const { folder, isLocal } = this.#options;
-    const place = folder ?? (isLocal ? await dataDirectory(this.#sql) : undefined);
+    const { folder, isLocal } = this.options;
+    const place = folder ?? (isLocal ? await dataDirectory(this.sql) : undefined);
     if (place === undefined) return undefined;
     const found = await statfs(place).catch(() => undefined);
     return found && { bytes: found.bsize * found.blocks, freeBytes: found.bsize * found.bavail };

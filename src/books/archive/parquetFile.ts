@@ -76,8 +76,6 @@ const emptyValues = ({ type, isNullable }: ParquetColumn): Values => {
 };
 
 export class ParquetFile {
-  readonly #handle: FileHandle;
-  readonly #columns: readonly ParquetColumn[];
   readonly #values: readonly Values[];
   readonly #out = new ByteWriter(4_194_304);
   readonly #parquet: ParquetWriter;
@@ -86,9 +84,10 @@ export class ParquetFile {
   #rows = 0;
   #bytes = 0;
 
-  private constructor(handle: FileHandle, columns: readonly ParquetColumn[]) {
-    this.#handle = handle;
-    this.#columns = columns;
+  private constructor(
+    private readonly handle: FileHandle,
+    private readonly columns: readonly ParquetColumn[],
+  ) {
     this.#values = columns.map(emptyValues);
     this.#parquet = new ParquetWriter({
       writer: this.#out,
@@ -112,8 +111,8 @@ export class ParquetFile {
   add(row: CopyRow): void {
     if (this.#held === ROWS_HELD) throw new RangeError('Too many rows were added at once');
     const at = this.#held++;
-    for (let i = 0; i < this.#columns.length; i++) {
-      const { type } = this.#columns[i]!;
+    for (let i = 0; i < this.columns.length; i++) {
+      const { type } = this.columns[i]!;
       const values = this.#values[i]! as (bigint | number | string | Uint8Array | null)[];
       if (row.isNull(i)) values[at] = null;
       else if (type === 'int64') values[at] = row.big(i);
@@ -130,7 +129,7 @@ export class ParquetFile {
   }
 
   async #write(rows: number): Promise<void> {
-    const columnData = this.#columns.map(
+    const columnData = this.columns.map(
       ({ name, type }, i): ColumnSource => ({
         name,
         data: this.#values[i]!.slice(0, rows),
@@ -154,13 +153,13 @@ export class ParquetFile {
     if (this.#held > 0) await this.#write(this.#held);
     this.#parquet.finish();
     await this.#drain();
-    await this.#handle.sync();
-    await this.#handle.close();
+    await this.handle.sync();
+    await this.handle.close();
     return { rows: this.#rows, bytes: this.#bytes, sha256: this.#digest.digest('hex') };
   }
 
   async abandon(): Promise<void> {
-    await this.#handle.close();
+    await this.handle.close();
   }
 
   async #drain(): Promise<void> {
@@ -169,7 +168,7 @@ export class ParquetFile {
     (this.#out as unknown as { index: number }).index = 0;
     this.#digest.update(bytes);
     this.#bytes += bytes.length;
-    await this.#handle.writeFile(bytes);
+    await this.handle.writeFile(bytes);
   }
 }
 

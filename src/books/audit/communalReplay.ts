@@ -53,9 +53,6 @@ interface Pot {
 }
 
 export class CommunalReplay {
-  readonly #facts: CommunalFacts;
-  readonly #findings: Findings;
-  readonly #players: PlayerTable;
   readonly #pots = new Map<number, Pot>();
   /** Number of pending share notices by player. */
   readonly #waiting = new Map<string, number>();
@@ -68,10 +65,11 @@ export class CommunalReplay {
   #paid = 0;
 
   /** @param players state of the players at the entry being replayed */
-  constructor(facts: CommunalFacts, findings: Findings, players: PlayerTable) {
-    this.#facts = facts;
-    this.#findings = findings;
-    this.#players = players;
+  constructor(
+    private readonly facts: CommunalFacts,
+    private readonly findings: Findings,
+    private readonly players: PlayerTable,
+  ) {
     for (const rules of facts.rules) {
       if (rules.inForceFrom === null) continue;
       this.#pot(rules.gameId).ahead.push({
@@ -111,7 +109,7 @@ export class CommunalReplay {
     pot.ahead = pot.ahead.filter(({ id, version }) =>
       version === undefined ? id >= fromId : version > at.version,
     );
-    pot.rules = this.#facts.rules.find(
+    pot.rules = this.facts.rules.find(
       ({ gameId, version }) => gameId === at.gameId && version === at.version,
     );
     pot.remembers = at.remembersPlayers;
@@ -140,7 +138,7 @@ export class CommunalReplay {
   spin(row: CopyRow, high: number, low: number, playerId: string): void {
     if (this.#pots.size === 0) return;
     const id = idOf(high, low);
-    if (this.#facts.pots.length === 0) return;
+    if (this.facts.pots.length === 0) return;
     const gameId = row.int(LEDGER.gameId);
     this.#notified(row, id, playerId);
     const pot = this.#pots.get(gameId);
@@ -188,7 +186,7 @@ export class CommunalReplay {
         rest.join(', '),
       );
     }
-    const isBooked = this.#facts.pots.length > 0 && !row.isNull(LEDGER.shareEvent);
+    const isBooked = this.facts.pots.length > 0 && !row.isNull(LEDGER.shareEvent);
     if (!isBooked) {
       this.#found('a share of the ledger has no share record', at);
     } else {
@@ -224,7 +222,7 @@ export class CommunalReplay {
     this.#compareDays();
     for (const [gameId, pot] of this.#pots) {
       this.#advance(pot, 2n ** 63n);
-      const booked = this.#facts.pots.find((each) => each.gameId === gameId);
+      const booked = this.facts.pots.find((each) => each.gameId === gameId);
       const at = { game: gameId };
       for (const { eventId, playerId } of pot.due) {
         this.#found('a share of an event is missing in the ledger', {
@@ -253,7 +251,7 @@ export class CommunalReplay {
           );
       }
     }
-    const findings = this.#findings;
+    const findings = this.findings;
     findings.looked('communal', 'pots', this.#pots.size);
     findings.looked('communal', 'spins counted', this.#spins);
     findings.looked('communal', 'events', this.#fired);
@@ -267,7 +265,7 @@ export class CommunalReplay {
 
   #compareDays(): void {
     const booked = new Map(
-      this.#facts.days.map(({ gameId, day, shares, paidMicros }) => [
+      this.facts.days.map(({ gameId, day, shares, paidMicros }) => [
         `${gameId}/${day}`,
         `${shares} shares, ${paidMicros}`,
       ]),
@@ -382,9 +380,9 @@ export class CommunalReplay {
     amount: bigint,
   ): Pot['due'] {
     const oldestMs = (id >> TIME_SHIFT) - BigInt(rules.windowMinutes) * MINUTE_MS;
-    const { balance } = this.#players;
+    const { balance } = this.players;
     const hasRoom = (player: string): boolean => {
-      const slot = this.#players.find(partnerId, player);
+      const slot = this.players.find(partnerId, player);
       return slot !== undefined && balance[slot]! <= BALANCE_MAX;
     };
     const community = [...pot.recent]
@@ -417,6 +415,6 @@ export class CommunalReplay {
     expected?: bigint | number | string,
     found?: bigint | number | string,
   ): void {
-    this.#findings.found('communal', problem, at, expected, found);
+    this.findings.found('communal', problem, at, expected, found);
   }
 }

@@ -43,9 +43,6 @@ interface Bound {
 }
 
 export class CommunalStoresAudit {
-  readonly #facts: Facts;
-  readonly #findings: Findings;
-  readonly #stores: CommunalStores;
   readonly #fundings: ReadonlySet<bigint>;
   readonly #hasPots: boolean;
   /**
@@ -57,10 +54,11 @@ export class CommunalStoresAudit {
   #bound: Bound[] = [];
 
   /** @param facts facts from the audit's snapshot of Postgres; all reads of Redis must follow the snapshot */
-  constructor(facts: Facts, findings: Findings, stores: CommunalStores) {
-    this.#facts = facts;
-    this.#findings = findings;
-    this.#stores = stores;
+  constructor(
+    private readonly facts: Facts,
+    private readonly findings: Findings,
+    private readonly stores: CommunalStores,
+  ) {
     this.#hasPots = facts.communal.pots.length > 0;
     this.#fundings = new Set(facts.communal.fundings.map(({ noteId }) => noteId));
   }
@@ -102,7 +100,7 @@ export class CommunalStoresAudit {
     this.#listing = [];
     for (const player of listing) {
       const field = playerField(player.partnerId, player.playerId);
-      for (const bytes of (await this.#stores.redis.untold(player.cell, field)).slice(0, -1))
+      for (const bytes of (await this.stores.redis.untold(player.cell, field)).slice(0, -1))
         for (const share of readWaitingShares(bytes)) this.#waiting.push({ player, share });
     }
     const waiting = this.#waiting;
@@ -110,9 +108,7 @@ export class CommunalStoresAudit {
     for (let from = 0; from < waiting.length; from += PAGE) {
       const page = waiting.slice(from, from + PAGE);
       const ids = page.map(({ share }) => share.entryId);
-      const booked = new Map(
-        (await this.#stores.postgres.shares(ids)).map((share) => [share.entryId, share]),
-      );
+      const booked = new Map((await this.stores.postgres.shares(ids)).map((share) => [share.entryId, share]));
       for (const { player, share } of page) this.#compare(player, share, booked.get(share.entryId));
     }
     const bound = this.#bound;
@@ -121,7 +117,7 @@ export class CommunalStoresAudit {
   }
 
   #isOfSnapshot(cell: number, entryId: bigint): boolean {
-    return entryId <= (this.#facts.cursors.get(cell) ?? 0n);
+    return entryId <= (this.facts.cursors.get(cell) ?? 0n);
   }
 
   /** Compares a share that is pending in Redis with its committed record. */
@@ -151,7 +147,7 @@ export class CommunalStoresAudit {
    * notices.
    */
   async #compareBound(bound: readonly Bound[]): Promise<void> {
-    const notices = await this.#stores.postgres.notices(bound.map(({ spinId }) => spinId));
+    const notices = await this.stores.postgres.notices(bound.map(({ spinId }) => spinId));
     for (const { cell, spinId, tail, at } of bound) {
       const booked = notices.get(spinId);
       if (booked === undefined && !this.#isOfSnapshot(cell, spinId)) continue;
@@ -180,12 +176,12 @@ export class CommunalStoresAudit {
   async finish(): Promise<void> {
     await this.compare();
     if (this.#hasPots) await this.#auditWaitingShares();
-    for (const pot of this.#facts.communal.pots) await this.#auditPot(pot.cell, pot.gameId);
+    for (const pot of this.facts.communal.pots) await this.#auditPot(pot.cell, pot.gameId);
   }
 
   /** Verifies that every committed share without a notice is pending in Redis. */
   async #auditWaitingShares(): Promise<void> {
-    const { postgres } = this.#stores;
+    const { postgres } = this.stores;
     let shares = await postgres.untold(0n, PAGE);
     let count = 0;
     while (shares.length > 0) {
@@ -198,7 +194,7 @@ export class CommunalStoresAudit {
       }
       shares = await postgres.untold(last, PAGE);
     }
-    this.#findings.looked('communal', 'shares to be notified', count);
+    this.findings.looked('communal', 'shares to be notified', count);
   }
 
   /** Returns those of the shares that are neither pending in Redis nor notified since. */
@@ -211,10 +207,10 @@ export class CommunalStoresAudit {
       );
       const waiting = new Set<bigint>();
       for (const [field, cell] of fields)
-        for (const bytes of await this.#stores.redis.untold(cell, field))
+        for (const bytes of await this.stores.redis.untold(cell, field))
           for (const { entryId } of readWaitingShares(bytes)) waiting.add(entryId);
       const left = missing.filter(({ entryId }) => !waiting.has(entryId));
-      const booked = await this.#stores.postgres.shares(left.map(({ entryId }) => entryId));
+      const booked = await this.stores.postgres.shares(left.map(({ entryId }) => entryId));
       missing = booked.filter(({ notifiedBy }) => notifiedBy === null);
     }
     return missing;
@@ -225,10 +221,10 @@ export class CommunalStoresAudit {
     const at = { cell, game: gameId };
     for (let attempt = 0; attempt < TRIES; attempt++) {
       if (attempt > 0) await pause();
-      const before = await this.#stores.postgres.pot(gameId);
-      const pot = await this.#stores.findPot(cell, gameId);
-      const end = await this.#stores.redis.outboxEnd(cell);
-      const after = await this.#stores.postgres.pot(gameId);
+      const before = await this.stores.postgres.pot(gameId);
+      const pot = await this.stores.findPot(cell, gameId);
+      const end = await this.stores.redis.outboxEnd(cell);
+      const after = await this.stores.postgres.pot(gameId);
       if (pot === undefined) {
         if (attempt === TRIES - 1) this.#found('Redis lacks the pot', at);
         continue;
@@ -242,7 +238,7 @@ export class CommunalStoresAudit {
   }
 
   #found(problem: string, at: Place, expected?: string, found?: string): void {
-    this.#findings.found('communal', problem, at, expected, found);
+    this.findings.found('communal', problem, at, expected, found);
   }
 }
 

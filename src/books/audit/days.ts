@@ -36,8 +36,6 @@ interface DayShape {
 
 /** One daily table, with sums of the ledger entries of the day that the ledger pass is reading. */
 class DayTable {
-  readonly #shape: DayShape;
-  readonly #findings: Findings;
   /** Rows of days that the ledger pass has not reached yet. */
   readonly #booked: Map<string, BookedDay>;
   readonly #sums = new Map<number, DaySum>();
@@ -45,9 +43,11 @@ class DayTable {
   /** Sum of credits minus wagers over all rows of the daily table, in micro-USD. */
   readonly netMicros: bigint;
 
-  constructor(shape: DayShape, rows: readonly BookedDay[], findings: Findings) {
-    this.#shape = shape;
-    this.#findings = findings;
+  constructor(
+    private readonly shape: DayShape,
+    rows: readonly BookedDay[],
+    private readonly findings: Findings,
+  ) {
     this.#booked = new Map(rows.map((row) => [`${row.id}/${row.day}`, row]));
     this.rows = rows.length;
     this.netMicros = rows.reduce((sum, row) => sum + row.creditedMicros - row.wageredMicros, 0n);
@@ -78,7 +78,7 @@ class DayTable {
 
   /** Compares the sums of a day's ledger entries with the rows of the daily table. */
   close(day: string): void {
-    const { table, isOfGames, countColumn, counted, creditedColumn } = this.#shape;
+    const { table, isOfGames, countColumn, counted, creditedColumn } = this.shape;
     for (const [id, sum] of this.#sums) {
       const key = `${id}/${day}`;
       const booked = this.#booked.get(key);
@@ -86,7 +86,7 @@ class DayTable {
       const at = this.#place(id, sum.partnerId, day);
       const differ = (column: string, rule: string, expected: bigint, found: bigint | undefined): void => {
         if (found !== expected)
-          this.#findings.found(
+          this.findings.found(
             'double-entry',
             `${table}.${column} is not ${rule}`,
             at,
@@ -107,13 +107,13 @@ class DayTable {
 
   /** Reports the rows whose day has no entries in the ledger. Must be called after the last day. */
   finish(): void {
-    const problem = `${this.#shape.table} has a day without entries in the ledger`;
+    const problem = `${this.shape.table} has a day without entries in the ledger`;
     for (const { id, partnerId, day, count } of this.#booked.values())
-      this.#findings.found('double-entry', problem, this.#place(id, partnerId, day), 0, count);
+      this.findings.found('double-entry', problem, this.#place(id, partnerId, day), 0, count);
   }
 
   #place(id: number, partner: number, day: string): Place {
-    return this.#shape.isOfGames ? { game: id, partner, day } : { partner, day };
+    return this.shape.isOfGames ? { game: id, partner, day } : { partner, day };
   }
 }
 

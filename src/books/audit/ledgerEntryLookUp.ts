@@ -25,12 +25,9 @@ interface Question {
 }
 
 export class LedgerEntryLookUp {
-  readonly #stores: EntryStores;
   #waiting: Question[] = [];
 
-  constructor(stores: EntryStores) {
-    this.#stores = stores;
-  }
+  constructor(private readonly stores: EntryStores) {}
 
   ask(question: Question): void {
     this.#waiting.push(question);
@@ -54,7 +51,7 @@ export class LedgerEntryLookUp {
   async #fromLedger(questions: Question[]): Promise<Question[]> {
     if (questions.length === 0) return questions;
     const ids = [...new Set(questions.map((question) => question.id))].filter((id) => id < 1n << 63n);
-    const entries = new Map((await this.#stores.postgres.entries(ids)).map((entry) => [entry.id, entry]));
+    const entries = new Map((await this.stores.postgres.entries(ids)).map((entry) => [entry.id, entry]));
     return answered(questions, entries);
   }
 
@@ -71,7 +68,7 @@ export class LedgerEntryLookUp {
   }
 
   async #fromOutbox(cell: number, questions: Question[]): Promise<Question[]> {
-    const { redis } = this.#stores;
+    const { redis } = this.stores;
     const end = await redis.outboxEnd(cell);
     if (end === undefined) return questions;
     const ids = questions.map((question) => question.id);

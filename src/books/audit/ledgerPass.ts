@@ -89,8 +89,6 @@ export class LedgerPass {
    */
   readonly forced = new Set<bigint>();
   rows = 0;
-  readonly #facts: Facts;
-  readonly #findings: Findings;
   readonly #spinIds: SpinIds;
   readonly #periodMs: number;
   readonly #games = new Map<number, GameState>();
@@ -115,9 +113,10 @@ export class LedgerPass {
   readonly #counts = { tickets: 0, spins: 0, forcedSpins: 0 };
 
   /** @param facts facts of the same snapshot as the ledger rows */
-  constructor(facts: Facts, findings: Findings) {
-    this.#facts = facts;
-    this.#findings = findings;
+  constructor(
+    private readonly facts: Facts,
+    private readonly findings: Findings,
+  ) {
     this.#spinIds = new SpinIds(facts.spinIdKey);
     this.#communal = new CommunalReplay(facts.communal, findings, this.players);
     this.#refunds = new RefundReplay(facts, findings, this.players, this.#spinIds);
@@ -152,7 +151,7 @@ export class LedgerPass {
       refunds: this.#refunds,
       adjusted: this.#adjusted,
       communal: this.#communal,
-      findings: this.#findings,
+      findings: this.findings,
     };
     return beginAtBoundary(snapshot, into);
   }
@@ -212,8 +211,8 @@ export class LedgerPass {
     const problem = isSealed
       ? 'the outcome differs from the sealed outcome'
       : 'no sealed block has an outcome of this index';
-    const place = this.#findings.lists('outcomes') ? at() : {};
-    this.#findings.found('outcomes', problem, place, isSealed ? sealed : undefined, code);
+    const place = this.findings.lists('outcomes') ? at() : {};
+    this.findings.found('outcomes', problem, place, isSealed ? sealed : undefined, code);
   }
 
   #row(row: CopyRow): void {
@@ -245,7 +244,7 @@ export class LedgerPass {
         this.#refunds.ticket(row, high, low, playerId, wager);
         if (!row.isNull(LEDGER.requestId)) {
           this.#request(row, ms, high, low, partnerId, ':', row.int(LEDGER.gameId), playerHash(playerId));
-          if (this.#facts.raffles.has(row.int(LEDGER.gameId))) this.#counts.tickets++;
+          if (this.facts.raffles.has(row.int(LEDGER.gameId))) this.#counts.tickets++;
         }
         break;
       case 'forcedSpin':
@@ -294,7 +293,7 @@ export class LedgerPass {
       newest.high = high;
       newest.low = low;
     }
-    const expected = cellOfPartnerAt(this.#facts, partnerId, high, low);
+    const expected = cellOfPartnerAt(this.facts, partnerId, high, low);
     if (expected !== cell)
       this.#report(
         'cursors',
@@ -390,7 +389,7 @@ export class LedgerPass {
    * drawn outcome with its code would have.
    */
   #dealtByChoice(row: CopyRow, partnerId: number, wager: number, credit: number): void {
-    if (!this.#facts.sandboxPartners.has(partnerId))
+    if (!this.facts.sandboxPartners.has(partnerId))
       this.#report('outcomes', row, 'a production partner has a forced outcome', 'a sandbox', partnerId);
     const index = row.safe(LEDGER.outcomeIndex);
     if (index !== 0) this.#report('indices', row, 'a forced spin must not have an index', 0, index);
@@ -459,7 +458,7 @@ export class LedgerPass {
       if (fromIndex > index) return;
       if (fromIndex > game.next) this.#gap(game, fromIndex);
       else if (fromIndex < game.next) {
-        this.#findings.found(
+        this.findings.found(
           'indices',
           'a void covers indices that are already dealt or voided',
           { game: game.gameId, partner: game.partnerId, voidFrom: fromIndex, voidTo: toIndex },
@@ -472,7 +471,7 @@ export class LedgerPass {
   }
 
   #gap(game: GameState, index: number): void {
-    this.#findings.found(
+    this.findings.found(
       'indices',
       'indices were neither dealt nor voided',
       { game: game.gameId, partner: game.partnerId, index: game.next, upTo: index - 1 },
@@ -485,7 +484,7 @@ export class LedgerPass {
   #intended(row: CopyRow, partnerId: number, playerId: string, amount: number): void {
     const requestId = row.isNull(LEDGER.requestId) ? undefined : row.text(LEDGER.requestId);
     const key = requestId === undefined ? '' : intentKey(partnerId, requestId);
-    const intent = this.#facts.intents.get(key);
+    const intent = this.facts.intents.get(key);
     if (intent === undefined) {
       this.#report('requests', row, 'the adjustment has no recorded request of an operator');
       return;
@@ -578,7 +577,7 @@ export class LedgerPass {
   #duplicate(row: CopyRow, ms: number, table: RequestTable, at: number): boolean {
     const high = table.words[at + REQUEST.idHigh]!;
     const low = table.words[at + REQUEST.idLow]!;
-    if (ms >= this.#facts.binding.untilMs(auditedTimeMs(high, low))) return false;
+    if (ms >= this.facts.binding.untilMs(auditedTimeMs(high, low))) return false;
     this.#report(
       'requests',
       row,
@@ -609,15 +608,15 @@ export class LedgerPass {
 
   #finish(): void {
     this.#closeDay();
-    const findings = this.#findings;
-    const { cursors, progress } = this.#facts;
+    const findings = this.findings;
+    const { cursors, progress } = this.facts;
     const { games, sandbox, openings, adjustments } = this.#days;
     for (const table of Object.values(this.#days)) table.finish();
     this.#communal.finish();
     const balances = new Sum();
     for (let slot = 0; slot < this.players.count; slot++) balances.add(this.players.balance[slot]!);
     let expected = games.netMicros + sandbox.netMicros + openings.netMicros + adjustments.netMicros;
-    for (const { paidMicros } of this.#facts.communal.days) expected += paidMicros;
+    for (const { paidMicros } of this.facts.communal.days) expected += paidMicros;
     if (balances.value !== expected) {
       const problem = 'the sum of all balances is not openings − wagers + payouts + adjustments + shares';
       findings.found('double-entry', problem, {}, expected, balances.value);
@@ -638,15 +637,15 @@ export class LedgerPass {
       }
     }
     this.#refunds.finish((gameId) => this.#games.get(gameId)?.next ?? 0);
-    auditCursors(this.#facts, findings, this.#newest);
+    auditCursors(this.facts, findings, this.#newest);
     findings.looked('balances', 'ledger rows', this.rows);
     findings.looked('balances', 'players in the ledger', this.players.count);
     findings.looked('indices', 'outcomes dealt', this.#counts.spins);
     findings.looked('indices', 'outcomes voided', voided);
     findings.looked('outcomes', 'spins', this.#counts.spins);
     findings.looked('outcomes', 'forced spins', this.#counts.forcedSpins);
-    findings.looked('outcomes', 'PAR sheets', this.#facts.sheets.size);
-    findings.looked('outcomes', 'prize tables', this.#facts.raffles.size);
+    findings.looked('outcomes', 'PAR sheets', this.facts.sheets.size);
+    findings.looked('outcomes', 'prize tables', this.facts.raffles.size);
     findings.looked('double-entry', 'days of games', games.rows);
     findings.looked('double-entry', 'days of openings', openings.rows);
     findings.looked('double-entry', 'days of adjustments', adjustments.rows);
@@ -663,8 +662,8 @@ export class LedgerPass {
     expected?: string | number | bigint,
     found?: string | number | bigint,
   ): void {
-    const at = this.#findings.lists(check) ? this.#place(row) : {};
-    this.#findings.found(check, problem, at, expected, found);
+    const at = this.findings.lists(check) ? this.#place(row) : {};
+    this.findings.found(check, problem, at, expected, found);
   }
 
   #place(row: CopyRow): Place {

@@ -20,17 +20,15 @@ interface Seeded {
 
 export class Redrawn {
   readonly #sheetIds: ReadonlyMap<number, number | null>;
-  readonly #read: (ids: readonly number[]) => Promise<ReadonlyMap<number, ParSheet>>;
   readonly #sheets = new Map<number, ParSheet>();
   /** Redrawn blocks, least recently used first. */
   readonly #held = new Map<string, Uint16Array>();
 
   constructor(
     { games }: Pick<Facts, 'games'>,
-    read: (ids: readonly number[]) => Promise<ReadonlyMap<number, ParSheet>>,
+    private readonly read: (ids: readonly number[]) => Promise<ReadonlyMap<number, ParSheet>>,
   ) {
     this.#sheetIds = new Map(games.map((game) => [game.gameId, game.parSheetId]));
-    this.#read = read;
   }
 
   /** Loads the PAR sheets of games. {@link draw} needs them. */
@@ -38,7 +36,7 @@ export class Redrawn {
     const wanted = new Set(gameIds.map((gameId) => this.#sheetIds.get(gameId) ?? -1));
     const missing = [...wanted].filter((id) => id >= 0 && !this.#sheets.has(id));
     if (missing.length === 0) return;
-    for (const [id, sheet] of await this.#read(missing)) this.#sheets.set(id, sheet);
+    for (const [id, sheet] of await this.read(missing)) this.#sheets.set(id, sheet);
   }
 
   /**

@@ -28,21 +28,15 @@ interface VoidedRaffle extends AuditedRefunds {
 }
 
 export class RefundReplay {
-  readonly #findings: Findings;
-  readonly #players: PlayerTable;
-  readonly #spinIds: SpinIds;
   readonly #raffles: ReadonlyMap<number, AuditedRaffle>;
   readonly #voided = new Map<number, VoidedRaffle>();
 
   constructor(
     { raffles }: Pick<Facts, 'raffles'>,
-    findings: Findings,
-    players: PlayerTable,
-    spinIds: SpinIds,
+    private readonly findings: Findings,
+    private readonly players: PlayerTable,
+    private readonly spinIds: SpinIds,
   ) {
-    this.#players = players;
-    this.#findings = findings;
-    this.#spinIds = spinIds;
     this.#raffles = raffles;
     for (const [gameId, { refunds }] of raffles)
       if (refunds !== undefined) this.#voided.set(gameId, { ...refunds, tickets: new Map(), refunded: 0 });
@@ -55,7 +49,7 @@ export class RefundReplay {
    */
   ticket(row: CopyRow, high: number, low: number, playerId: string, price: number): void {
     if (this.#voided.size === 0) return;
-    const player = this.#players.slot(row.int(LEDGER.partnerId), playerId);
+    const player = this.players.slot(row.int(LEDGER.partnerId), playerId);
     this.#voided.get(row.int(LEDGER.gameId))?.tickets.set(idOf(high, low), { price, player });
   }
 
@@ -66,7 +60,7 @@ export class RefundReplay {
     playerId: string,
   ): void {
     const raffle = this.#voided.get(gameId);
-    raffle?.tickets.set(entryId, { price, player: this.#players.slot(partnerId, playerId) });
+    raffle?.tickets.set(entryId, { price, player: this.players.slot(partnerId, playerId) });
   }
 
   /**
@@ -77,10 +71,10 @@ export class RefundReplay {
     if (!requestId.startsWith(PREFIX)) return;
     const [, gameId, spinId] = REFUND.exec(requestId) ?? [];
     const raffle = this.#voided.get(Number(gameId));
-    const named = spinId === undefined ? undefined : this.#spinIds.decode(spinId);
+    const named = spinId === undefined ? undefined : this.spinIds.decode(spinId);
     const ticket = named?.partnerId === partnerId ? raffle?.tickets.get(named.entryId) : undefined;
     const found = (problem: string, expected?: number, is?: number): void =>
-      this.#findings.found('requests', problem, at(), expected, is);
+      this.findings.found('requests', problem, at(), expected, is);
     if (raffle === undefined || ticket === undefined) {
       found('the refund names no ticket of a voided raffle, or a ticket that already has a refund');
       return;
@@ -89,7 +83,7 @@ export class RefundReplay {
     raffle.refunded++;
     if (amount !== ticket.price)
       found('the refund differs from the price of the ticket', ticket.price, amount);
-    if (this.#players.slot(partnerId, playerId) !== ticket.player)
+    if (this.players.slot(partnerId, playerId) !== ticket.player)
       found("the refund went to another player than the ticket's");
     if (raffle.failures.has(named!.entryId)) found('the refunded ticket is on record as not refunded');
   }
@@ -99,7 +93,7 @@ export class RefundReplay {
    * @param nextOf returns the index after the last ticket of a raffle in the ledger
    */
   finish(nextOf: (gameId: number) => number): void {
-    const findings = this.#findings;
+    const findings = this.findings;
     for (const [game, { poolSize, isClosed, refunds }] of this.#raffles) {
       const next = nextOf(game);
       if (refunds === undefined ? (next === poolSize) === isClosed : isClosed || !refunds.isDone) continue;

@@ -86,7 +86,6 @@ const WHEREVER: ReadonlySet<CheckName> = new Set(['requests']);
 
 /** Counts checked items and keeps the first violations of each check. */
 export class Findings {
-  readonly #limit: number;
   readonly #checks = Object.fromEntries(
     Object.keys(CHECKS).map((name): [string, Gathered] => [
       name,
@@ -96,9 +95,7 @@ export class Findings {
   #isComparing = false;
 
   /** @param limit maximum number of violations kept for each check */
-  constructor(limit: number) {
-    this.#limit = limit;
-  }
+  constructor(private readonly limit: number) {}
 
   looked(check: CheckName, what: string, count: number): void {
     const { looked } = this.#checks[check];
@@ -112,7 +109,7 @@ export class Findings {
       const owner = ownerOf(at);
       gathered.compared.set(owner, (gathered.compared.get(owner) ?? 0) + 1);
     }
-    if (gathered.listed.length >= this.#limit) return;
+    if (gathered.listed.length >= this.limit) return;
     gathered.listed.push({
       problem,
       at,
@@ -126,7 +123,7 @@ export class Findings {
    * details.
    */
   lists(check: CheckName): boolean {
-    return this.#checks[check].listed.length < this.#limit;
+    return this.#checks[check].listed.length < this.limit;
   }
 
   /**

@@ -297,8 +297,6 @@ const totalsText = ({ entries, bytes }: Totals): string => `${entries} entries, 
  * cursor, because everything before it is committed.
  */
 class OutboxWalk {
-  readonly #audit: StoresAudit;
-  readonly #cell: number;
   /** Next index of each game after all committed entries and all entries read so far. */
   #next = new Map<number, number>();
   /** Id of the last entry that was read from the outbox. */
@@ -308,14 +306,14 @@ class OutboxWalk {
   #entries = 0;
   #counted = 0n;
 
-  constructor(audit: StoresAudit, cell: number) {
-    this.#audit = audit;
-    this.#cell = cell;
-  }
+  constructor(
+    private readonly audit: StoresAudit,
+    private readonly cell: number,
+  ) {}
 
   async walk(): Promise<{ entries: number; next: Map<number, number> }> {
-    const { postgres, redis } = this.#audit;
-    const cell = this.#cell;
+    const { postgres, redis } = this.audit;
+    const cell = this.cell;
     const end = await redis.outboxEnd(cell);
     for (;;) {
       const { cursorId, next } = await postgres.cellProgress(cell);
@@ -333,12 +331,12 @@ class OutboxWalk {
    * read must start again at the new cursor
    */
   async #readFrom(cursorId: bigint, end: string): Promise<boolean> {
-    const { postgres, redis } = this.#audit;
-    const { booked } = await redis.cell(this.#cell);
+    const { postgres, redis } = this.audit;
+    const { booked } = await redis.cell(this.cell);
     if (booked?.id === cursorId) this.#totals = booked.totals;
     for (let after = streamIdOf(cursorId); ; ) {
-      const page = await redis.outbox(this.#cell, after, end);
-      if ((await postgres.cursor(this.#cell)) > this.#position) return false;
+      const page = await redis.outbox(this.cell, after, end);
+      if ((await postgres.cursor(this.cell)) > this.#position) return false;
       if (page.length === 0) return true;
       after = page.at(-1)!.streamId;
       for (const batch of page) this.#batch(batch);
@@ -346,7 +344,7 @@ class OutboxWalk {
   }
 
   #batch({ streamId, records, bytes, before }: OutboxPage): void {
-    const at = { cell: this.#cell, streamId };
+    const at = { cell: this.cell, streamId };
     if (records === undefined || before === undefined) {
       this.#found("an outbox entry can't be read", at);
       this.#totals = undefined;
@@ -373,8 +371,8 @@ class OutboxWalk {
     } else {
       this.#position = id;
     }
-    if (cellOfId(id) !== this.#cell) {
-      this.#found('a ledger entry in the outbox has an id of another cell', at, this.#cell, cellOfId(id));
+    if (cellOfId(id) !== this.cell) {
+      this.#found('a ledger entry in the outbox has an id of another cell', at, this.cell, cellOfId(id));
     }
     if (id > this.#counted) {
       this.#counted = id;
@@ -396,6 +394,6 @@ class OutboxWalk {
     expected?: string | number | bigint,
     found?: string | number | bigint,
   ): void {
-    this.#audit.findings.found('cursors', problem, at, expected, found);
+    this.audit.findings.found('cursors', problem, at, expected, found);
   }
 }

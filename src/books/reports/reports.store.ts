@@ -102,18 +102,14 @@ const openRoundsBefore = (before: bigint) =>
   GROUP BY game_id, partner_id`);
 
 export class Reports {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
+  constructor(private readonly sql: Sql) {}
 
   /**
    * Returns the first day of one partner, or the earliest of all partners; undefined if there is no partner.
    */
   async firstDay(partnerId: number | undefined): Promise<string | undefined> {
     const of = partnerId ?? null;
-    const [row] = await this.#sql<{ day: string | null }[]>`
+    const [row] = await this.sql<{ day: string | null }[]>`
       SELECT min(${FIRST_DAY})::text AS day FROM partners p WHERE ${of}::int IS NULL OR partner_id = ${of}`;
     return row?.day ?? undefined;
   }
@@ -123,7 +119,7 @@ export class Reports {
    * them), oldest first.
    */
   async unsettledDays(partnerId: number | undefined, from: string, through: string): Promise<string[]> {
-    const days = await unsettledDays(this.#sql, from, through);
+    const days = await unsettledDays(this.sql, from, through);
     return days
       .filter((day) => partnerId === undefined || day.partnerId === partnerId)
       .map(({ date }) => date);
@@ -162,7 +158,7 @@ export class Reports {
       sheetRtp: number | null;
       prizeTable: PrizeTableUsd | null;
     };
-    const rows = await this.#sql<Columns[]>`
+    const rows = await this.sql<Columns[]>`
       WITH d AS (SELECT game_id, sum(spins) AS spins, sum(wagered_micros) AS wagered, sum(paid_micros) AS paid FROM game_days
                  WHERE day BETWEEN ${first}::date AND ${to}::date ${own} GROUP BY game_id),
         b AS (SELECT game_id, sum(paid_micros) AS bonus FROM communal_days
@@ -212,7 +208,7 @@ export class Reports {
   async liability(day: string | undefined): Promise<LiabilityRow[]> {
     const [last, before] = day === undefined ? ['infinity', ID_END] : [day, idAfter(day)];
     const isNow = day === undefined;
-    return this.#sql<LiabilityRow[]>`
+    return this.sql<LiabilityRow[]>`
       WITH moved AS (
         SELECT partner_id, players, opened_micros AS micros FROM opening_days WHERE day <= ${last}::date
         UNION ALL SELECT partner_id, 0, amount_micros FROM adjustment_days WHERE day <= ${last}::date

@@ -113,11 +113,7 @@ export async function openReviews(sql: Sql): Promise<OpenReviews> {
 }
 
 export class Rtp {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
+  constructor(private readonly sql: Sql) {}
 
   /**
    * Judges the next day of up to 1,000 games.
@@ -129,7 +125,7 @@ export class Rtp {
     momentsOf: (sheetIds: readonly number[]) => Promise<ReadonlyMap<number, SheetMoments>>,
     now: Date,
   ): Promise<number> {
-    return this.#sql.begin(async (tx) => {
+    return this.sql.begin(async (tx) => {
       await tx`SELECT pg_advisory_xact_lock(${JUDGE_LOCK})`;
       const due = await dueWindows(tx);
       if (due.length === 0) return 0;
@@ -151,12 +147,12 @@ export class Rtp {
   }
 
   sheets(ids: readonly number[]): Promise<Map<number, ParSheet>> {
-    return sheetsOf(this.#sql, ids);
+    return sheetsOf(this.sql, ids);
   }
 
   /** Returns the newest judgement of each window; empty if the game has not been judged yet. */
   async newest(gameId: number): Promise<RtpRecord[]> {
-    return this.#sql<RtpRecord[]>`
+    return this.sql<RtpRecord[]>`
       SELECT ${RECORD_COLUMNS} FROM rtp_records
       WHERE game_id = ${gameId} AND day = (SELECT max(day) FROM rtp_records WHERE game_id = ${gameId})
       ORDER BY span DESC`;
@@ -166,7 +162,7 @@ export class Rtp {
    * Returns the judgements of a game for its newest days, oldest first. The caller gives the number of days.
    */
   async history(gameId: number, days: number): Promise<RtpRecord[]> {
-    return this.#sql<RtpRecord[]>`
+    return this.sql<RtpRecord[]>`
       SELECT ${RECORD_COLUMNS} FROM rtp_records
       WHERE game_id = ${gameId}
         AND day > (SELECT max(day) FROM rtp_records WHERE game_id = ${gameId}) - ${days}::int
@@ -180,24 +176,24 @@ export class Rtp {
     limit: number,
   ): Promise<{ reviews: RtpReview[]; total: number }> {
     const wanted = [isOpen ?? null, gameId ?? null] as const;
-    const rows = await this.#sql<ReviewRow[]>`
+    const rows = await this.sql<ReviewRow[]>`
       SELECT ${REVIEW_COLUMNS} FROM rtp_reviews
       WHERE (closed_at IS NULL) = coalesce(${wanted[0]}::boolean, closed_at IS NULL)
         AND game_id = coalesce(${wanted[1]}::int, game_id)
       ORDER BY review_id DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
-    const [count] = await this.#sql<{ total: bigint }[]>`
+    const [count] = await this.sql<{ total: bigint }[]>`
       SELECT count(*) AS total FROM (SELECT 1 FROM rtp_reviews
         WHERE (closed_at IS NULL) = coalesce(${wanted[0]}::boolean, closed_at IS NULL)
           AND game_id = coalesce(${wanted[1]}::int, game_id) LIMIT ${COUNTED_MAX}) c`;
     const reviews: RtpReview[] = [];
-    for (const row of rows) reviews.push(await reviewOf(this.#sql, row));
+    for (const row of rows) reviews.push(await reviewOf(this.sql, row));
     return { reviews, total: safe(count!.total) };
   }
 
   async review(reviewId: number): Promise<RtpReview | undefined> {
-    const [row] = await this.#sql<ReviewRow[]>`
+    const [row] = await this.sql<ReviewRow[]>`
       SELECT ${REVIEW_COLUMNS} FROM rtp_reviews WHERE review_id = ${reviewId}`;
-    return row === undefined ? undefined : reviewOf(this.#sql, row);
+    return row === undefined ? undefined : reviewOf(this.sql, row);
   }
 
   /**
@@ -205,7 +201,7 @@ export class Rtp {
    * @returns undefined if there is no such review
    */
   async addNote(reviewId: number, actor: string, text: string): Promise<RtpReview | undefined> {
-    return this.#sql.begin(async (tx) => {
+    return this.sql.begin(async (tx) => {
       const row = await lockedReview(tx, reviewId);
       if (row === undefined) return undefined;
       await tx`INSERT INTO rtp_review_notes (review_id, by, text) VALUES (${reviewId}, ${actor}, ${text})`;
@@ -229,7 +225,7 @@ export class Rtp {
     finding: RtpFinding,
     text: string,
   ): Promise<RtpReview | undefined | 'closed'> {
-    return this.#sql.begin(async (tx) => {
+    return this.sql.begin(async (tx) => {
       const before = await lockedReview(tx, reviewId);
       if (before === undefined) return undefined;
       if (before.closedAt !== null) return 'closed';

@@ -11,17 +11,14 @@ const SHEETS_MAX = 20_000;
 const SHEETS_AT_ONCE = 100;
 
 export class RtpJudging {
-  readonly #store: Pick<BooksStore, 'rtp'>;
   readonly #moments = new Map<number, SheetMoments>();
 
-  constructor(store: Pick<BooksStore, 'rtp'>) {
-    this.#store = store;
-  }
+  constructor(private readonly store: Pick<BooksStore, 'rtp'>) {}
 
   /** @throws Error if Postgres does not answer; judgements made before are kept */
   async run(now: () => Date, isStopped: () => boolean): Promise<void> {
     while (!isStopped()) {
-      const judged = await this.#store.rtp.judgeNext((ids) => this.#momentsOf(ids), now());
+      const judged = await this.store.rtp.judgeNext((ids) => this.#momentsOf(ids), now());
       if (judged === 0) return;
     }
   }
@@ -30,7 +27,7 @@ export class RtpJudging {
     if (this.#moments.size > SHEETS_MAX) this.#moments.clear();
     const missing = sheetIds.filter((id) => !this.#moments.has(id));
     for (let at = 0; at < missing.length; at += SHEETS_AT_ONCE) {
-      const sheets = await this.#store.rtp.sheets(missing.slice(at, at + SHEETS_AT_ONCE));
+      const sheets = await this.store.rtp.sheets(missing.slice(at, at + SHEETS_AT_ONCE));
       for (const [id, sheet] of sheets) this.#moments.set(id, sheetMoments(sheet));
     }
     return this.#moments;

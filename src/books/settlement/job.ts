@@ -23,8 +23,6 @@ export interface JobOptions {
 
 export class SettlementJob extends PeriodicService {
   readonly name = 'settlement';
-  readonly #settlements: SettlementReports;
-  readonly #options: JobOptions;
   /** Newest day up to which all reports are complete. The job does not check earlier days again. */
   #settledThrough: string | undefined;
   #oldestUnsettled: string | undefined;
@@ -32,10 +30,11 @@ export class SettlementJob extends PeriodicService {
   /** Newest day up to which the return of every game has been judged. */
   #judgedThrough: string | undefined;
 
-  constructor(settlements: SettlementReports, options: JobOptions) {
+  constructor(
+    private readonly settlements: SettlementReports,
+    private readonly options: JobOptions,
+  ) {
     super({ everyMs: options.everyMs, firstAfterMs: 0 });
-    this.#settlements = settlements;
-    this.#options = options;
   }
 
   override health(): Health {
@@ -48,7 +47,7 @@ export class SettlementJob extends PeriodicService {
    */
   get overdueSeconds(): number {
     if (this.#oldestUnsettled === undefined) return 0;
-    return Math.max(0, this.#settlements.now().getTime() - startOf(this.#oldestUnsettled) - DAY_MS) / 1000;
+    return Math.max(0, this.settlements.now().getTime() - startOf(this.#oldestUnsettled) - DAY_MS) / 1000;
   }
 
   /** Oldest day without a complete report, and the seconds since its end; undefined if there is none. */
@@ -64,7 +63,7 @@ export class SettlementJob extends PeriodicService {
 
   /** Generates the settlement reports that are due now. Failures are emitted as events. */
   async turn(): Promise<void> {
-    const { cron } = this.#options;
+    const { cron } = this.options;
     let failed = 0;
     const onFault = (error: unknown, day: UnsettledDay | undefined): void => {
       failed++;
@@ -72,9 +71,9 @@ export class SettlementJob extends PeriodicService {
       this.#report(error, partnerId === undefined || date === undefined ? {} : { partnerId, date });
     };
     try {
-      const through = dueDay(cron, this.#settlements.now());
+      const through = dueDay(cron, this.settlements.now());
       const told = { isStopped: (): boolean => this.isStopped, onFault };
-      const oldest = await this.#settlements.settle(this.#settledThrough, through, told);
+      const oldest = await this.settlements.settle(this.#settledThrough, through, told);
       this.#oldestUnsettled = oldest;
       this.#settledThrough = oldest === undefined ? through : shiftDay(oldest, -1);
     } catch (error) {
@@ -92,13 +91,13 @@ export class SettlementJob extends PeriodicService {
     if (settledThrough === undefined) return;
     if (this.#oldestUnsettled === undefined && this.#judgedThrough === settledThrough) return;
     try {
-      await this.#options.judging.run(
-        () => this.#settlements.now(),
+      await this.options.judging.run(
+        () => this.settlements.now(),
         () => this.isStopped,
       );
       if (!this.isStopped) this.#judgedThrough = settledThrough;
     } catch (error) {
-      this.#options.events.emit('TaskFailed', { task: 'RTP judgement', error });
+      this.options.events.emit('TaskFailed', { task: 'RTP judgement', error });
     }
   }
 
@@ -107,6 +106,6 @@ export class SettlementJob extends PeriodicService {
   }
 
   #report(error: unknown, day: { readonly partnerId?: number; readonly date?: string }): void {
-    this.#options.events.emit('SettlementFailed', { error, ...day });
+    this.options.events.emit('SettlementFailed', { error, ...day });
   }
 }

@@ -65,14 +65,10 @@ type RequestOfReport = Pick<WantedReport, 'actor' | 'reason' | 'isDue' | 'isComp
 type PassedDays = Map<string, boolean>;
 
 export class SettlementReports {
-  readonly #options: SettlementReportsOptions;
-
-  constructor(options: SettlementReportsOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: SettlementReportsOptions) {}
 
   now(): Date {
-    return this.#options.now?.() ?? new Date();
+    return this.options.now?.() ?? new Date();
   }
 
   /**
@@ -104,7 +100,7 @@ export class SettlementReports {
   async preview(partnerId: number | undefined, date: string): Promise<ReportPreview> {
     const id = await this.#reportablePartner(partnerId, date);
     const how = { actor: '', isDue: false, ...(await this.#stateOf(id, date)) };
-    const preview = await this.#options.store.settlements.preview({ ...how, ...this.#dayOf(id, date) });
+    const preview = await this.options.store.settlements.preview({ ...how, ...this.#dayOf(id, date) });
     if (preview === 'acknowledged') throw new ApiError(ERRORS.reportStatus);
     return preview;
   }
@@ -114,7 +110,7 @@ export class SettlementReports {
    * @throws ApiError: KS-4209, KS-4214, KS-4301 for a future day or a day before the partner's first
    */
   async #reportablePartner(partnerId: number | undefined, date: string): Promise<number> {
-    const { store } = this.#options;
+    const { store } = this.options;
     const partner = partnerId === undefined ? undefined : await store.settlements.partner(partnerId);
     if (partnerId === undefined || partner === undefined) throw new ApiError(ERRORS.partnerNotFound);
     if (!partner.hasGames) throw new ApiError(ERRORS.noGames);
@@ -126,7 +122,7 @@ export class SettlementReports {
   /** Composes a preview of today's report. Stores nothing, so the job generates the report as always. */
   previewToday(partnerId: number): ReturnType<BooksStore['settlements']['previewDay']> {
     const today = dayOf(this.now().getTime());
-    return this.#options.store.settlements.previewDay(this.#dayOf(partnerId, today));
+    return this.options.store.settlements.previewDay(this.#dayOf(partnerId, today));
   }
 
   /**
@@ -140,7 +136,7 @@ export class SettlementReports {
     through: string,
     told: SettleObserver,
   ): Promise<string | undefined> {
-    const { store } = this.#options;
+    const { store } = this.options;
     let from = after === undefined ? await store.settlements.firstDay() : shiftDay(after, 1);
     let oldest: string | undefined;
     while (from !== undefined && from <= through) {
@@ -157,7 +153,7 @@ export class SettlementReports {
 
   /** @returns the oldest of these days that is still unsettled */
   async #settleDays(days: readonly UnsettledDay[], told: SettleObserver): Promise<string | undefined> {
-    const { store } = this.#options;
+    const { store } = this.options;
     const passed: PassedDays = new Map();
     let oldest: string | undefined;
     for (const day of days) {
@@ -186,7 +182,7 @@ export class SettlementReports {
     date: string,
     how: RequestOfReport,
   ): Promise<StoredReport | 'acknowledged' | 'not-due'> {
-    const { store, onReport, events } = this.#options;
+    const { store, onReport, events } = this.options;
     const made = await store.settlements.make({ ...how, ...this.#dayOf(partnerId, date) }, onReport);
     if (typeof made !== 'string') {
       const { status, integrityHash, report } = made;
@@ -214,7 +210,7 @@ export class SettlementReports {
    * day stays complete.
    */
   async #stateOf(partnerId: number, date: string, passed: PassedDays = new Map()): Promise<DayState> {
-    const { store, clocks } = this.#options;
+    const { store, clocks } = this.options;
     const { skewMaxMs } = clocks;
     const endMs = startOf(date) + DAY_MS;
     const reach = await store.partners.ledgerWatermark(partnerId);
@@ -240,11 +236,11 @@ export class SettlementReports {
    * entries of the cell are committed.
    */
   async #hasPassed({ cell, epoch }: LedgerWatermark, endMs: number): Promise<boolean> {
-    const outbox = this.#options.nodes.cell(cell);
+    const outbox = this.options.nodes.cell(cell);
     try {
       if (!(await outbox.isOpen(epoch))) return false;
       // The clock is read first, so that everything dealt afterwards has an entry id of a later day.
-      const overMs = endMs + Math.max(CLOCKS_APART_MS, overAfterMs(this.#options.clocks.skewMaxMs));
+      const overMs = endMs + Math.max(CLOCKS_APART_MS, overAfterMs(this.options.clocks.skewMaxMs));
       if ((await outbox.node.timeMs()) < overMs) return false;
       // Entries are trimmed from the outbox only after their commit, so entries that the outbox lacks are
       // committed.
@@ -255,7 +251,7 @@ export class SettlementReports {
       return await outbox.isOpen(epoch);
     } catch (error) {
       // After an error the day counts as incomplete.
-      this.#options.events.emit('TaskFailed', { task: 'day completeness check', error });
+      this.options.events.emit('TaskFailed', { task: 'day completeness check', error });
       return false;
     }
   }

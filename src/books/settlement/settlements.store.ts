@@ -272,11 +272,7 @@ export type PartnerJudgement =
   | { readonly status: 'DISPUTED'; reason: string };
 
 export class Settlements {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
+  constructor(private readonly sql: Sql) {}
 
   /**
    * Returns a page of a partner's reports (the newest revision of each day, newest day first) and the number
@@ -287,24 +283,24 @@ export class Settlements {
     page: number,
     limit: number,
   ): Promise<{ reports: StoredReport[]; total: number }> {
-    const rows = await this.#sql<Row[]>`
+    const rows = await this.sql<Row[]>`
       SELECT DISTINCT ON (report_date) ${COLUMNS} FROM settlement_reports
       WHERE partner_id = ${partnerId}
       ORDER BY report_date DESC, revision DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
-    const [count] = await this.#sql<{ total: bigint }[]>`
+    const [count] = await this.sql<{ total: bigint }[]>`
       SELECT count(DISTINCT report_date) AS total FROM settlement_reports WHERE partner_id = ${partnerId}`;
     return { reports: rows.map(fromRow), total: safe(count!.total) };
   }
 
   find(partnerId: number, date: string, revision?: number): Promise<StoredReport | undefined> {
-    return findReport(this.#sql, partnerId, date, revision);
+    return findReport(this.sql, partnerId, date, revision);
   }
 
   /**
    * Returns the facts that decide whether a partner can have a report; undefined if there is no such partner.
    */
   async partner(partnerId: number): Promise<{ firstDay: string; hasGames: boolean } | undefined> {
-    const [row] = await this.#sql<{ firstDay: string; hasGames: boolean }[]>`
+    const [row] = await this.sql<{ firstDay: string; hasGames: boolean }[]>`
       SELECT ${FIRST_DAY}::text AS first_day,
              EXISTS (SELECT 1 FROM games g WHERE g.partner_id = p.partner_id) AS has_games
       FROM partners p WHERE partner_id = ${partnerId}`;
@@ -316,14 +312,14 @@ export class Settlements {
    * partner.
    */
   async firstDay(): Promise<string | undefined> {
-    const [row] = await this.#sql<
+    const [row] = await this.sql<
       { day: string | null }[]
     >`SELECT min(${FIRST_DAY})::text AS day FROM partners p`;
     return row?.day ?? undefined;
   }
 
   unsettledDays(from: string, through: string): Promise<UnsettledDay[]> {
-    return unsettledDays(this.#sql, from, through);
+    return unsettledDays(this.sql, from, through);
   }
 
   /**
@@ -336,7 +332,7 @@ export class Settlements {
     onReport: OnReport = notifyPartner,
   ): Promise<StoredReport | 'acknowledged' | 'not-due'> {
     const { partnerId, date } = wanted;
-    return this.#sql.begin(async (tx) => {
+    return this.sql.begin(async (tx) => {
       await lockPartner(tx, partnerId);
       const newest = await findReport(tx, partnerId, date);
       if (wanted.isDue) {
@@ -361,7 +357,7 @@ export class Settlements {
    * the public log, because a named checkpoint is kept for ever.
    */
   async previewDay(day: ReportedDay): Promise<{ report: SettlementReportBody; integrityHash: string }> {
-    return this.#sql.begin(async (tx) => {
+    return this.sql.begin(async (tx) => {
       const figures = await figuresOf(tx, day);
       const about = { revision: 0, logCheckpoint: undefined, isComplete: false };
       const report = await composed(tx, day, figures, about);
@@ -377,7 +373,7 @@ export class Settlements {
    */
   async preview(wanted: WantedReport): Promise<ReportPreview | 'acknowledged'> {
     const { partnerId, date } = wanted;
-    return this.#sql.begin(async (tx) => {
+    return this.sql.begin(async (tx) => {
       const newest = await findReport(tx, partnerId, date);
       if (newest?.status === 'ACKNOWLEDGED') return 'acknowledged';
       const [disputed] = await tx<Row[]>`
@@ -403,7 +399,7 @@ export class Settlements {
     judgement: PartnerJudgement,
   ): Promise<StoredReport | 'missing' | 'superseded' | 'ACKNOWLEDGED' | 'DISPUTED'> {
     const { partnerId, date, revision, standing } = about;
-    return this.#sql.begin(async (tx) => {
+    return this.sql.begin(async (tx) => {
       await lockPartner(tx, partnerId);
       const before = await findReport(tx, partnerId, date);
       if (before === undefined || (revision ?? 0) > before.report.revision) return 'missing';

@@ -53,17 +53,14 @@ const WATCH_SECONDS_MAX = 3600;
 const CLEAR = '\x1b[H\x1b[2J';
 
 export class OperatorCommands {
-  readonly #program: Command;
-  readonly #open: OpenClient;
-
-  constructor(program: Command, open: OpenClient) {
-    this.#program = program;
-    this.#open = open;
-  }
+  constructor(
+    private readonly program: Command,
+    private readonly open: OpenClient,
+  ) {}
 
   /** Adds a command that consists of subcommands only. */
   group(name: string, description: string): Command {
-    return this.#program.command(name).description(description).helpGroup(OPERATOR_GROUP);
+    return this.program.command(name).description(description).helpGroup(OPERATOR_GROUP);
   }
 
   /**
@@ -74,7 +71,7 @@ export class OperatorCommands {
     usage: string,
     description: string,
     act: (call: Call) => Promise<void>,
-    parent: Command = this.#program,
+    parent: Command = this.program,
     { isDefault = false }: { isDefault?: boolean } = {},
   ): Command {
     const command = parent.command(usage, { isDefault }).description(description).helpGroup(OPERATOR_GROUP);
@@ -91,7 +88,7 @@ export class OperatorCommands {
         const options = command.optsWithGlobals<Options & Common>();
         const isCleared = options.watch !== undefined && options.json !== true && process.stdout.isTTY;
         const call: Call = {
-          client: await this.#open(options),
+          client: await this.open(options),
           words: command.args,
           options,
           print(body, plain) {

@@ -80,12 +80,9 @@ export async function movePartnersOff(
 
 /** Target cells of moves in progress, with the number of arriving partners. */
 class Targets {
-  readonly #client: OperatorClient;
   readonly #coming = new Map<number, number>();
 
-  constructor(client: OperatorClient) {
-    this.#client = client;
-  }
+  constructor(private readonly client: OperatorClient) {}
 
   /**
    * Runs a move to the cell with the fewest partners. Partners on their way to a cell count as partners of
@@ -94,7 +91,7 @@ class Targets {
    * @throws Error if no cell accepts partners
    */
   async with<T>(move: (cell: number) => Promise<T>): Promise<T> {
-    const { cells } = await bodyOf(this.#client.GET('/cells'));
+    const { cells } = await bodyOf(this.client.GET('/cells'));
     const load = ({ cell, partners }: { cell: number; partners: number }): number =>
       partners + (this.#coming.get(cell) ?? 0);
     const [to] = cells

@@ -166,13 +166,11 @@ export class PlayedRound implements Round {
   activeHand: number | undefined = 0;
   isInsured: boolean | undefined;
   drawn = 0;
-  readonly #shoe: ArrayLike<number>;
 
   constructor(
     readonly rules: BlackjackRules,
-    shoe: ArrayLike<number>,
+    private readonly shoe: ArrayLike<number>,
   ) {
-    this.#shoe = shoe;
     const first = this.#draw();
     this.dealer.push(this.#draw());
     this.hands.push(newHand([first, this.#draw()], false, 'ACTIVE'));
@@ -299,7 +297,7 @@ export class PlayedRound implements Round {
   }
 
   #draw(): number {
-    const card = this.#shoe[this.drawn];
+    const card = this.shoe[this.drawn];
     if (card === undefined) throw new RangeError('the shoe is empty');
     this.drawn++;
     return card;

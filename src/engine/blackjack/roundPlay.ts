@@ -127,11 +127,9 @@ interface Step {
 }
 
 export class RoundPlay {
-  readonly #options: RoundPlayOptions;
   readonly #roundDeal: ReturnType<typeof roundDealOperation>;
 
-  constructor(options: RoundPlayOptions) {
-    this.#options = options;
+  constructor(private readonly options: RoundPlayOptions) {
     this.#roundDeal = roundDealOperation(options.requestIds);
   }
 
@@ -140,7 +138,7 @@ export class RoundPlay {
    * requestId
    */
   async deal(order: DealOrder, clearedAt?: number): Promise<Dealt> {
-    const { store, shoes } = this.#options;
+    const { store, shoes } = this.options;
     const { partner, game, playerId, requestId } = order;
     const outcome = await this.#sendDeal(order, clearedAt);
     if (outcome.kind !== 'reply') return outcome.mayHaveRun ? 'unknown' : 'refused';
@@ -175,7 +173,7 @@ export class RoundPlay {
   }
 
   async #replay(dealId: bigint): Promise<Dealt> {
-    const { store, shoes } = this.#options;
+    const { store, shoes } = this.options;
     const record = await store.rounds.find(dealId).catch(() => undefined);
     // Either Postgres does not respond, or the cell was rebuilt meanwhile and the ledger lacks the entry.
     if (record === undefined) return 'unknown';
@@ -185,9 +183,7 @@ export class RoundPlay {
 
   /** Looks up the requestId in the ledger, because Redis does not bind it but the ledger may. */
   async #askLedger(order: DealOrder): Promise<Dealt> {
-    const found = await this.#options
-      .requestIds!.find(order.partner, order.requestId!)
-      .catch(() => undefined);
+    const found = await this.options.requestIds!.find(order.partner, order.requestId!).catch(() => undefined);
     if (found === undefined) return 'refused';
     const pass = secondPass(found, { kinds: DEAL_KINDS, ...order, isDenied: order.isDenied() });
     switch (pass.outcome) {
@@ -203,7 +199,7 @@ export class RoundPlay {
   }
 
   #sendDeal(order: DealOrder, clearedAt: number | undefined): Promise<CommandResult<RoundDealReply>> {
-    const { cells, waitsForLedger } = this.#options;
+    const { cells, waitsForLedger } = this.options;
     const { partner, game, playerId, requestId, limits, deadline, isGone } = order;
     return cells.execute(this.#roundDeal, {
       clearedAt,
@@ -234,7 +230,7 @@ export class RoundPlay {
     action: Action,
     seq: number,
   ): Promise<Acted> {
-    const seed = await this.#options.shoes.seedOf(record.gameId, record.shoeIndex);
+    const seed = await this.options.shoes.seedOf(record.gameId, record.shoeIndex);
     return this.#retried(record, async (known) => {
       const actions = actionsOf(known);
       if (seq === actions.length && actions.at(-1) === action)
@@ -263,7 +259,7 @@ export class RoundPlay {
     record: RoundRecord,
     how: 'timeout' | 'void',
   ): Promise<Acted> {
-    const seed = await this.#options.shoes.seedOf(record.gameId, record.shoeIndex);
+    const seed = await this.options.shoes.seedOf(record.gameId, record.shoeIndex);
     return this.#retried(record, async (known) => {
       if (known.status !== 'OPEN') return { misplaced: 'illegal', record: known, seed };
       const step: Step =
@@ -286,7 +282,7 @@ export class RoundPlay {
     for (let attempt = 0; attempt < TRIES; attempt++) {
       const answer = await once(known);
       if (answer !== 'moved') return answer;
-      const read = await this.#options.store.rounds.find(known.entryIds[0]!).catch(() => undefined);
+      const read = await this.options.store.rounds.find(known.entryIds[0]!).catch(() => undefined);
       if (read === undefined) return 'unknown';
       known = read;
     }
@@ -300,7 +296,7 @@ export class RoundPlay {
     seed: Buffer,
     step: Step,
   ): Promise<Acted | 'moved'> {
-    const { cells, waitsForLedger } = this.#options;
+    const { cells, waitsForLedger } = this.options;
     const { partnerId, gameId, playerId, shoeIndex, entryIds } = known;
     const { move, stakeMicros, payoutMicros, isEnd } = step;
     const outcome = await cells.execute(ROUND_ACT, {

@@ -29,11 +29,9 @@ const ROUNDS_MAX = 200;
 
 export class RoundTimeouts extends PeriodicService {
   readonly name = 'round timeouts';
-  readonly #options: RoundTimeoutsOptions;
 
-  constructor(options: RoundTimeoutsOptions) {
+  constructor(private readonly options: RoundTimeoutsOptions) {
     super({ everyMs: TURN_MS, firstAfterMs: TURN_MS, idleMs: WOKEN_MS });
-    this.#options = options;
   }
 
   wake(): void {
@@ -41,7 +39,7 @@ export class RoundTimeouts extends PeriodicService {
   }
 
   protected async turn(): Promise<typeof IDLE | undefined> {
-    const { cells, expired } = this.#options;
+    const { cells, expired } = this.options;
     const owned = cells();
     if (owned.length === 0) return IDLE;
     const records = await expired(owned, ROUNDS_MAX);
@@ -50,7 +48,7 @@ export class RoundTimeouts extends PeriodicService {
   }
 
   async #end(record: RoundRecord & PlaceOfPartner): Promise<void> {
-    const { rounds, game } = this.#options;
+    const { rounds, game } = this.options;
     const table = game(record.gameId)?.table;
     // Another process created the table a moment ago. The catalog will have the table before the next turn of
     // this task.
@@ -61,6 +59,6 @@ export class RoundTimeouts extends PeriodicService {
   }
 
   protected onTurnFailed(error: unknown): void {
-    this.#options.events.emit('TaskFailed', { task: 'round timeout', error });
+    this.options.events.emit('TaskFailed', { task: 'round timeout', error });
   }
 }

@@ -241,21 +241,17 @@ export interface TableColumns {
 }
 
 export class Rounds {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
+  constructor(private readonly sql: Sql) {}
 
   async ofDeals(dealIds: readonly bigint[]): Promise<ReadonlyMap<bigint, RoundRecord>> {
     if (dealIds.length === 0) return new Map();
-    const rows = await this.#sql<Row[]>`
+    const rows = await this.sql<Row[]>`
       SELECT ${COLUMNS} FROM rounds WHERE deal_id = ANY(${arrayOf(dealIds)}::bigint[])`;
     return new Map(rows.map(fromRow).map((round) => [round.entryIds[0]!, round]));
   }
 
   async find(dealId: bigint): Promise<RoundRecord | undefined> {
-    const [row] = await this.#sql<Row[]>`SELECT ${COLUMNS} FROM rounds WHERE deal_id = ${dealId}`;
+    const [row] = await this.sql<Row[]>`SELECT ${COLUMNS} FROM rounds WHERE deal_id = ${dealId}`;
     return row === undefined ? undefined : fromRow(row);
   }
 
@@ -270,12 +266,12 @@ export class Rounds {
     limit: number,
   ): Promise<{ rounds: RoundRecord[]; total: number }> {
     const { playerId = null, status = null } = only;
-    const rows = await this.#sql<Row[]>`
+    const rows = await this.sql<Row[]>`
       SELECT ${COLUMNS} FROM rounds
       WHERE partner_id = ${partnerId} AND (${playerId}::text IS NULL OR player_id = ${playerId})
         AND (${status}::text IS NULL OR status = ${status})
       ORDER BY deal_id DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
-    const [count] = await this.#sql<{ total: bigint }[]>`
+    const [count] = await this.sql<{ total: bigint }[]>`
       SELECT count(*) AS total FROM rounds
       WHERE partner_id = ${partnerId} AND (${playerId}::text IS NULL OR player_id = ${playerId})
         AND (${status}::text IS NULL OR status = ${status})`;
@@ -290,9 +286,9 @@ export class Rounds {
   byTime(range: EntryRange, limit: number): Promise<FeedPage<RoundRecord>> {
     const { partnerId } = range;
     const [gameId, playerId] = [range.gameId ?? null, range.playerId ?? null];
-    return feedPageOf(this.#sql, 'rounds.deal_id', range, limit, {
+    return feedPageOf(this.sql, 'rounds.deal_id', range, limit, {
       rowsOf: async (fromId, toId, count) => {
-        const rows = await this.#sql<Row[]>`
+        const rows = await this.sql<Row[]>`
           SELECT ${COLUMNS} FROM rounds
           WHERE partner_id = ${partnerId} AND deal_id >= ${fromId} AND deal_id < ${toId}
             AND (${gameId}::int IS NULL OR game_id = ${gameId}) AND (${playerId}::text IS NULL OR player_id = ${playerId})
@@ -310,7 +306,7 @@ export class Rounds {
   ): Promise<GameRow | 'name-taken'> {
     const { partnerId, configName, displayName, terms } = table;
     try {
-      return await withChange(this.#sql, async (tx, changed) => {
+      return await withChange(this.sql, async (tx, changed) => {
         const [row] = await tx<{ gameId: number }[]>`
           INSERT INTO games (partner_id, game_type, config_name, display_name, changed)
           VALUES (${partnerId}, 'blackjack', ${configName}, ${displayName}, ${changed}) RETURNING game_id`;
@@ -339,7 +335,7 @@ export class Rounds {
 
   /** Undefined if the game is no blackjack table. */
   async terms(gameId: number): Promise<TableTerms | undefined> {
-    const [row] = await this.#sql<TableColumns[]>`
+    const [row] = await this.sql<TableColumns[]>`
       SELECT wager_micros, rules, round_timeout_s FROM blackjack_tables WHERE game_id = ${gameId}`;
     return row && (termsOf(row) ?? undefined);
   }
@@ -352,7 +348,7 @@ export class Rounds {
     gameId: number,
     shoeIndex: number,
   ): Promise<{ fromIndex: number; toIndex: number; seeds: Buffer; commitment: Buffer } | undefined> {
-    const [row] = await this.#sql<
+    const [row] = await this.sql<
       { fromIndex: bigint; toIndex: bigint; seed: Buffer; commitment: Buffer; sealed: string | null }[]
     >`
       SELECT from_index, to_index, seed, commitment, sealed FROM blocks WHERE game_id = ${gameId} AND from_index <= ${shoeIndex}

@@ -27,23 +27,13 @@ const SHOES_MIN = 256;
 const SHOES_MAX = 8192;
 
 export class ShoeBlockMaker implements BlockMaker {
-  readonly reserve: Reserve;
-  readonly #pool: Piscina;
-  readonly #shoemaker: string;
-  readonly #game: { readonly gameId: number; readonly rules: BlackjackRules };
-
   /** @param shoemaker file of the worker that makes shoes */
   constructor(
-    pool: Piscina,
-    shoemaker: string,
-    game: { readonly gameId: number; readonly rules: BlackjackRules },
-    reserve: Reserve,
-  ) {
-    this.#pool = pool;
-    this.#shoemaker = shoemaker;
-    this.#game = game;
-    this.reserve = reserve;
-  }
+    private readonly pool: Piscina,
+    private readonly shoemaker: string,
+    private readonly game: { readonly gameId: number; readonly rules: BlackjackRules },
+    readonly reserve: Reserve,
+  ) {}
 
   isLow(queue: QueueState): boolean {
     return runsLow(queue, this.reserve);
@@ -51,8 +41,8 @@ export class ShoeBlockMaker implements BlockMaker {
 
   make(fromIndex: number, pace: number): Promise<MadeBlock> {
     const count = blockSizeFor(pace, SHOES_MIN, SHOES_MAX);
-    const order: ShoeOrder = { ...this.#game, fromIndex, count };
-    return this.#pool.run(order, { filename: this.#shoemaker });
+    const order: ShoeOrder = { ...this.game, fromIndex, count };
+    return this.pool.run(order, { filename: this.shoemaker });
   }
 
   async loaded(): Promise<void> {}

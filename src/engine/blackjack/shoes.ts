@@ -20,13 +20,10 @@ interface Block {
 }
 
 export class Shoes {
-  readonly #store: Pick<EngineStore, 'rounds'>;
   /** Cached blocks of shoes. The most recently used block is the last. */
   #blocks: Block[] = [];
 
-  constructor(store: Pick<EngineStore, 'rounds'>) {
-    this.#store = store;
-  }
+  constructor(private readonly store: Pick<EngineStore, 'rounds'>) {}
 
   /**
    * Returns the seed of a shoe. It is secret until the shoe's round has ended.
@@ -50,7 +47,7 @@ export class Shoes {
       }
       return known;
     }
-    const read = await this.#store.rounds.shoeSeeds(gameId, shoeIndex);
+    const read = await this.store.rounds.shoeSeeds(gameId, shoeIndex);
     if (read === undefined) throw new Error(`No block of game ${gameId} has shoe ${shoeIndex}`);
     const block = { gameId, ...read };
     // A concurrent call may have cached the same block. A second copy does no harm.

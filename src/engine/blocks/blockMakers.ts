@@ -37,35 +37,33 @@ export interface BlockMakersOptions {
 }
 
 export class BlockMakers {
-  readonly #sql: Sql;
-  readonly #pool: Piscina;
   readonly #sheets: SheetCache;
-  readonly #options: BlockMakersOptions;
 
-  constructor(sql: Sql, pool: Piscina, options: BlockMakersOptions) {
-    this.#sql = sql;
-    this.#pool = pool;
+  constructor(
+    private readonly sql: Sql,
+    private readonly pool: Piscina,
+    private readonly options: BlockMakersOptions,
+  ) {
     this.#sheets = new SheetCache(sql);
-    this.#options = options;
   }
 
   of(game: KeptGame, lease: CellLease): BlockMaker {
     const { gameId, partnerId } = game;
-    const { minReadyBlocks, events, reserveSeconds, sealer, shoemaker } = this.#options;
+    const { minReadyBlocks, events, reserveSeconds, sealer, shoemaker } = this.options;
     const reserve = (): Reserve =>
-      new Reserve(this.#sql, { gameId, partnerId, lease }, minReadyBlocks, events, reserveSeconds);
+      new Reserve(this.sql, { gameId, partnerId, lease }, minReadyBlocks, events, reserveSeconds);
     const makers: { readonly [F in OutcomeSource['form']]: () => BlockMaker } = {
       blocks: () => {
         const order = { gameId, sheetId: game.parSheetId! };
-        return new SlotBlockMaker(this.#pool, this.#sheets, order, reserve());
+        return new SlotBlockMaker(this.pool, this.#sheets, order, reserve());
       },
       pool: () => {
         const order = { gameId, table: game.prizeTable! };
-        return new PoolMaker(this.#sql, this.#pool, sealer, order, game.sealedAt !== null);
+        return new PoolMaker(this.sql, this.pool, sealer, order, game.sealedAt !== null);
       },
       shoes: () => {
         const order = { gameId, rules: game.table!.rules };
-        return new ShoeBlockMaker(this.#pool, shoemaker, order, reserve());
+        return new ShoeBlockMaker(this.pool, shoemaker, order, reserve());
       },
     };
     return makers[kindOfGame(game.gameType).outcomeSource.form]();

@@ -5,7 +5,6 @@
  * before that.
  */
 export class FairTurns {
-  readonly #slots: number;
   readonly #waiting = new Map<number, Turn[]>();
   /**
    * Thread time used by each partner, in milliseconds. The map has only the partners that wait or have a job
@@ -14,9 +13,7 @@ export class FairTurns {
   readonly #used = new Map<number, { ms: number; underWay: number }>();
   #underWay = 0;
 
-  constructor(slots: number) {
-    this.#slots = slots;
-  }
+  constructor(private readonly slots: number) {}
 
   /**
    * @param secondsLeft returns how long the game's outcomes will last, in seconds; it is called each time
@@ -54,7 +51,7 @@ export class FairTurns {
   }
 
   #next(): void {
-    while (this.#underWay < this.#slots && this.#waiting.size > 0) {
+    while (this.#underWay < this.slots && this.#waiting.size > 0) {
       const [partnerId, turns] = leastOf([...this.#waiting], ([id]) => {
         const { ms, underWay } = this.#used.get(id)!;
         // The duration of a running job is not measured yet, so the job counts as very long. Other partners

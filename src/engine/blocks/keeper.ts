@@ -91,9 +91,6 @@ interface LeasedNow {
 
 export class BlockKeeper implements Service {
   readonly name = 'block keeper';
-  readonly #sql: Sql;
-  readonly #nodes: RedisNodes;
-  readonly #options: KeeperOptions;
   readonly #leases = new Map<number, CellLease>();
   readonly #queues = new Map<number, Queue>();
   readonly #blockMakers: BlockMakers;
@@ -105,10 +102,12 @@ export class BlockKeeper implements Service {
   readonly #ended = ending('block keeper');
   readonly #failing = new Map<number, string>();
 
-  constructor(sql: Sql, nodes: RedisNodes, pool: Piscina, options: KeeperOptions) {
-    this.#sql = sql;
-    this.#nodes = nodes;
-    this.#options = options;
+  constructor(
+    private readonly sql: Sql,
+    private readonly nodes: RedisNodes,
+    pool: Piscina,
+    private readonly options: KeeperOptions,
+  ) {
     this.#blockMakers = new BlockMakers(sql, pool, options);
     this.#turns = new FairTurns(MAKING_PER_THREAD * pool.options.maxThreads);
   }
@@ -144,7 +143,7 @@ export class BlockKeeper implements Service {
 
   own(lease: CellLease): void {
     this.#leases.set(lease.cell, lease);
-    this.learn(this.#options.gamesOfCell(lease.cell));
+    this.learn(this.options.gamesOfCell(lease.cell));
   }
 
   disown(cell: number): void {
@@ -168,7 +167,7 @@ export class BlockKeeper implements Service {
         // last ticket may have failed to remove the pool from Redis, so this worker removes it.
         this.#queues.delete(gameId);
         this.#failing.delete(gameId);
-        this.#nodes
+        this.nodes
           .cell(game.cell)
           .unlinkBlocks(gameId, [0])
           .catch((error: unknown) => this.#report(error, gameId));
@@ -204,7 +203,7 @@ export class BlockKeeper implements Service {
       queue.dealtIndex = Math.max(queue.dealtIndex, nextIndex);
       while (queue.blocks.length > 0 && queue.blocks[0]!.toIndex <= queue.nextIndex) {
         const { fromIndex } = queue.blocks.shift()!;
-        this.#nodes
+        this.nodes
           .cell(cell)
           .unlinkBlocks(gameId, [fromIndex])
           .catch((error: unknown) => this.#report(error, gameId));
@@ -221,7 +220,7 @@ export class BlockKeeper implements Service {
     const queue = this.#queues.get(gameId);
     if (queue === undefined || queue.lease.cell !== cell) return;
     // The announcement comes from another installation on the same server, or was sent before a rebuild.
-    if (!this.#nodes.cell(cell).isTokenOf(queue.lease.token, token)) return;
+    if (!this.nodes.cell(cell).isTokenOf(queue.lease.token, token)) return;
     const ready = readyBlocks(queue);
     learnDealtOut(queue, nextIndex, performance.now());
     this.#dealt(queue, ready);
@@ -318,7 +317,7 @@ export class BlockKeeper implements Service {
   }
 
   #report(error: unknown, gameId: number): void {
-    this.#options.events.emit('TaskFailed', { task: 'block replenishment', error, gameId });
+    this.options.events.emit('TaskFailed', { task: 'block replenishment', error, gameId });
   }
 
   /**
@@ -329,18 +328,18 @@ export class BlockKeeper implements Service {
     const { gameId, lease } = queue;
     // Whether the blocks were freed or not, the state of the queue must be read again.
     queue.leaseEnd = undefined;
-    queue.isFreed = await freeQueue(this.#sql, this.#nodes.cell(lease.cell), lease, gameId);
+    queue.isFreed = await freeQueue(this.sql, this.nodes.cell(lease.cell), lease, gameId);
     if (queue.isFreed) queue.blocks = [];
   }
 
   async #fill(queue: Queue): Promise<void> {
     queue.isFreed = false;
     if (queue.leaseEnd === undefined) {
-      const store = this.#nodes.cell(queue.lease.cell);
+      const store = this.nodes.cell(queue.lease.cell);
       await readQueue(queue, {
-        sql: this.#sql,
+        sql: this.sql,
         store,
-        leased: this.#options.leased,
+        leased: this.options.leased,
         published: () => this.#published(),
       });
       queue.blockMaker.reserve?.hasFallen(readyBlocks(queue));
@@ -364,10 +363,10 @@ export class BlockKeeper implements Service {
       requested: Math.max(0, queue.requested - leased.length),
     });
     do leased.push(await this.#lease(queue, planned().leaseEnd!));
-    while (leased.length < this.#options.blocksAtOnce && !this.#stopped && queue.blockMaker.isLow(planned()));
+    while (leased.length < this.options.blocksAtOnce && !this.#stopped && queue.blockMaker.isLow(planned()));
     await this.#published();
-    this.#options.onFailpoint('block.published');
-    await this.#options.leased(queue.gameId, leased.at(-1)!.toIndex);
+    this.options.onFailpoint('block.published');
+    await this.options.leased(queue.gameId, leased.at(-1)!.toIndex);
     for (const block of leased) await this.#load(queue, block);
   }
 
@@ -375,7 +374,7 @@ export class BlockKeeper implements Service {
   async #lease(queue: Queue, fromIndex: number): Promise<LeasedNow> {
     const started = performance.now();
     const { lease, gameId } = queue;
-    const { onFailpoint, finishRotation } = this.#options;
+    const { onFailpoint, finishRotation } = this.options;
     const block = await this.#turns.run(
       queue.partnerId,
       () => queueSecondsLeft(queue),
@@ -384,7 +383,7 @@ export class BlockKeeper implements Service {
     onFailpoint('block.made');
     const toIndex = fromIndex + block.outcomes.byteLength / OUTCOME_BYTES;
     const sealed = { gameId, fromIndex, toIndex, ...block };
-    while (!(await leaseBlock(this.#sql, lease, sealed))) await finishRotation(gameId);
+    while (!(await leaseBlock(this.sql, lease, sealed))) await finishRotation(gameId);
     onFailpoint('block.leased');
     return { fromIndex, toIndex, started, block };
   }
@@ -392,16 +391,16 @@ export class BlockKeeper implements Service {
   async #load(queue: Queue, { fromIndex, toIndex, started, block }: LeasedNow): Promise<void> {
     const { lease, gameId } = queue;
     const outcomes = Buffer.from(block.outcomes.buffer, block.outcomes.byteOffset, block.outcomes.byteLength);
-    await this.#nodes.cell(lease.cell).loadBlock(lease, gameId, fromIndex, outcomes);
-    this.#options.onFailpoint('block.loaded');
+    await this.nodes.cell(lease.cell).loadBlock(lease, gameId, fromIndex, outcomes);
+    this.options.onFailpoint('block.loaded');
     queue.leaseEnd = toIndex;
     queue.blocks.push({ fromIndex, toIndex });
     await queue.blockMaker.loaded();
     if (queue.requested > 0) {
       queue.requested -= 1;
-      await blocksMade(this.#sql, gameId, 1);
+      await blocksMade(this.sql, gameId, 1);
     }
-    this.#options.events.emit('BlockMade', {
+    this.options.events.emit('BlockMade', {
       gameId,
       outcomes: toIndex - fromIndex,
       makeSeconds: block.elapsedMs / 1000,
@@ -414,6 +413,6 @@ export class BlockKeeper implements Service {
    * may take long.
    */
   #published(): Promise<void> {
-    return Promise.race([this.#options.published(), this.#ended.promise]);
+    return Promise.race([this.options.published(), this.#ended.promise]);
   }
 }

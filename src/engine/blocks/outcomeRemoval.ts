@@ -15,25 +15,24 @@ const FIRST_AFTER_MS = 5000;
 
 export class OutcomeRemoval extends PeriodicService {
   readonly name = 'outcome removal';
-  readonly #sql: Sql;
-  readonly #events: EventEmitter;
 
-  constructor(sql: Sql, events: EventEmitter) {
+  constructor(
+    private readonly sql: Sql,
+    private readonly events: EventEmitter,
+  ) {
     super({ everyMs: TURN_MS, firstAfterMs: FIRST_AFTER_MS });
-    this.#sql = sql;
-    this.#events = events;
   }
 
   protected async turn(): Promise<void> {
-    while (!this.isStopped && (await markExhausted(this.#sql)) > 0);
+    while (!this.isStopped && (await markExhausted(this.sql)) > 0);
     while (!this.isStopped) {
-      const blocks = await removeOutcomes(this.#sql, OUTCOMES_KEPT_DAYS);
+      const blocks = await removeOutcomes(this.sql, OUTCOMES_KEPT_DAYS);
       if (blocks === 0) return;
-      this.#events.emit('OutcomesRemoved', { blocks });
+      this.events.emit('OutcomesRemoved', { blocks });
     }
   }
 
   protected onTurnFailed(error: unknown): void {
-    this.#events.emit('TaskFailed', { task: 'outcome removal', error });
+    this.events.emit('TaskFailed', { task: 'outcome removal', error });
   }
 }

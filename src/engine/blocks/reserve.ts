@@ -15,12 +15,7 @@ export interface ReserveGame {
 }
 
 export class Reserve {
-  readonly #sql: Sql;
-  readonly #game: ReserveGame;
   readonly #minReadyBlocks: (partnerId: number) => number;
-  readonly #events: EventEmitter;
-  /** Length of the reserve of outcomes, in seconds at the game's present pace. */
-  readonly reserveSeconds: number;
   /** Newest state that this process has recorded in Postgres. Undefined if it has not recorded any. */
   #noted: 'full' | 'low' | undefined;
   /**
@@ -30,22 +25,19 @@ export class Reserve {
   #fellTo: number | undefined;
 
   constructor(
-    sql: Sql,
-    game: ReserveGame,
+    private readonly sql: Sql,
+    private readonly game: ReserveGame,
     minReadyBlocks: (partnerId: number) => number,
-    events: EventEmitter,
-    reserveSeconds: number,
+    private readonly events: EventEmitter,
+    /** Length of the reserve of outcomes, in seconds at the game's present pace. */
+    readonly reserveSeconds: number,
   ) {
-    this.#sql = sql;
-    this.#game = game;
     this.#minReadyBlocks = minReadyBlocks;
-    this.#events = events;
-    this.reserveSeconds = reserveSeconds;
   }
 
   /** Minimum number of ready blocks that the partner wants. */
   get minReadyBlocks(): number {
-    return this.#minReadyBlocks(this.#game.partnerId);
+    return this.#minReadyBlocks(this.game.partnerId);
   }
 
   /** Notes the number of ready blocks after blocks were dealt out. */
@@ -58,20 +50,20 @@ export class Reserve {
    * for each fall.
    */
   async note(readyBlocks: () => number): Promise<void> {
-    const { gameId, partnerId, lease } = this.#game;
+    const { gameId, partnerId, lease } = this.game;
     const { minReadyBlocks } = this;
     const fellTo = this.#fellTo;
     if (fellTo !== undefined) {
       if (this.#noted !== 'low') {
         const fall = { gameId, partnerId, readyBlocks: fellTo, minReadyBlocks };
-        const deliveries = await reserveFell(this.#sql, lease, fall);
-        if (deliveries > 0) this.#events.emit('EventsRecorded', { deliveries });
+        const deliveries = await reserveFell(this.sql, lease, fall);
+        if (deliveries > 0) this.events.emit('EventsRecorded', { deliveries });
       }
       this.#noted = 'low';
       this.#fellTo = undefined;
     }
     if (this.#noted !== 'full' && readyBlocks() >= minReadyBlocks) {
-      await reserveIsBack(this.#sql, lease, gameId);
+      await reserveIsBack(this.sql, lease, gameId);
       this.#noted = 'full';
     }
   }

@@ -77,18 +77,14 @@ const onRecord = (gameId: number, sealedTo: number, row: PlaceRow): RotationOnRe
 });
 
 export class Rotations {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
+  constructor(private readonly sql: Sql) {}
 
   /**
    * Records that the sealed, undealt outcomes of a slot game are to be voided.
    * @throws Error if there is no such game
    */
   record(actor: string, gameId: number, reason: string): Promise<RotationOnRecord> {
-    return this.#sql.begin(async (tx) => {
+    return this.sql.begin(async (tx) => {
       const row = await placeOf(tx, gameId, 'FOR SHARE OF cells');
       const sealedTo = (await leaseEnds(tx, [gameId])).get(gameId) ?? 0;
       await tx`UPDATE games SET rotating_to = ${sealedTo} WHERE game_id = ${gameId}`;
@@ -104,7 +100,7 @@ export class Rotations {
 
   /** Returns the recorded rotation of a game that is not committed yet, or undefined if there is none. */
   async pending(gameId: number): Promise<RotationOnRecord | undefined> {
-    const row = await placeOf(this.#sql, gameId, '');
+    const row = await placeOf(this.sql, gameId, '');
     const isPending = row.rotatingTo !== null && row.rotatingTo > row.bookedTo;
     return isPending ? onRecord(gameId, safe(row.rotatingTo!), row) : undefined;
   }
@@ -114,7 +110,7 @@ export class Rotations {
    * range.
    */
   async booked({ gameId, sealedTo, bookedTo }: RotationOnRecord): Promise<CommittedRotation | undefined> {
-    const [row] = await this.#sql<{ fromIndex: bigint | null; number: bigint | null }[]>`
+    const [row] = await this.sql<{ fromIndex: bigint | null; number: bigint | null }[]>`
       SELECT v.from_index, e.number
       FROM (SELECT coalesce((SELECT next_index FROM game_progress WHERE game_id = ${gameId}), 0) AS next_index) p
         LEFT JOIN voids v ON v.game_id = ${gameId} AND v.from_index >= ${bookedTo} AND v.to_index = ${sealedTo}

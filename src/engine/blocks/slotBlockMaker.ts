@@ -24,33 +24,23 @@ export const BLOCK_OUTCOMES_MIN = 2048;
 const BLOCK_OUTCOMES_MAX = 262_144;
 
 export class SlotBlockMaker implements BlockMaker {
-  readonly reserve: Reserve;
-  readonly #pool: Piscina;
-  readonly #sheets: SheetCache;
-  readonly #game: { readonly gameId: number; readonly sheetId: number };
-
   constructor(
-    pool: Piscina,
-    sheets: SheetCache,
-    game: { readonly gameId: number; readonly sheetId: number },
-    reserve: Reserve,
-  ) {
-    this.#pool = pool;
-    this.#sheets = sheets;
-    this.#game = game;
-    this.reserve = reserve;
-  }
+    private readonly pool: Piscina,
+    private readonly sheets: SheetCache,
+    private readonly game: { readonly gameId: number; readonly sheetId: number },
+    readonly reserve: Reserve,
+  ) {}
 
   isLow(queue: QueueState): boolean {
     return runsLow(queue, this.reserve);
   }
 
   async make(fromIndex: number, pace: number): Promise<MadeBlock> {
-    const { gameId, sheetId } = this.#game;
-    const sheet = await this.#sheets.get(sheetId);
+    const { gameId, sheetId } = this.game;
+    const sheet = await this.sheets.get(sheetId);
     const count = blockSizeFor(pace, BLOCK_OUTCOMES_MIN, BLOCK_OUTCOMES_MAX);
     const order: BlockOrder = { sheetId, sheet, gameId, fromIndex, count };
-    return this.#pool.run(order);
+    return this.pool.run(order);
   }
 
   async loaded(): Promise<void> {}
@@ -58,18 +48,15 @@ export class SlotBlockMaker implements BlockMaker {
 
 /** PAR sheets by number. Each sheet is read only once, because it never changes. */
 export class SheetCache {
-  readonly #sql: Sql;
   readonly #sheets = new Map<number, Promise<ParSheet>>();
 
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
+  constructor(private readonly sql: Sql) {}
 
   /** @throws Error if the database has no such sheet */
   get(sheetId: number): Promise<ParSheet> {
     let sheet = this.#sheets.get(sheetId);
     if (sheet === undefined) {
-      sheet = sheetsOf(this.#sql, [sheetId]).then((sheets) => {
+      sheet = sheetsOf(this.sql, [sheetId]).then((sheets) => {
         const found = sheets.get(sheetId);
         if (found === undefined) throw new Error(`PAR sheet ${sheetId} is not in the database`);
         return found;

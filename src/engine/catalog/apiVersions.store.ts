@@ -90,11 +90,7 @@ export interface NewKeyUse {
 }
 
 export class ApiVersions {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
+  constructor(private readonly sql: Sql) {}
 
   /**
    * Announces the end of a version, or postpones it. The change of the version, the entry of the audit log
@@ -110,7 +106,7 @@ export class ApiVersions {
     announcement: Announcement,
     { now, noticeDays, reason }: { now: Date; noticeDays: number | undefined; reason?: string | undefined },
   ): Promise<{ row: ApiVersionRow; deliveries: number } | { faults: Fault[] }> {
-    return withChange(this.#sql, async (tx, changed) => {
+    return withChange(this.sql, async (tx, changed) => {
       const [standing] = await tx<
         ApiVersionRow[]
       >`SELECT ${API_VERSION_COLUMNS} FROM api_versions WHERE version = ${version} FOR UPDATE`;
@@ -138,7 +134,7 @@ export class ApiVersions {
   }
 
   async listEnds(): Promise<ApiVersionRow[]> {
-    return this.#sql<ApiVersionRow[]>`SELECT ${API_VERSION_COLUMNS} FROM api_versions ORDER BY version`;
+    return this.sql<ApiVersionRow[]>`SELECT ${API_VERSION_COLUMNS} FROM api_versions ORDER BY version`;
   }
 
   /**
@@ -146,7 +142,7 @@ export class ApiVersions {
    * @param now time of the query; only the requests of about the last 24 hours are counted
    */
   async listUses(now: Date): Promise<ApiVersionUseRow[]> {
-    const rows = await this.#sql<(Omit<ApiVersionUseRow, 'requests24h'> & { requests24h: bigint })[]>`
+    const rows = await this.sql<(Omit<ApiVersionUseRow, 'requests24h'> & { requests24h: bigint })[]>`
       SELECT version, partner_id, slug, max(last_used_at) AS last_used_at,
              coalesce(sum(requests) FILTER (WHERE hour > ${now}::timestamptz - interval '24 hours'), 0)::bigint AS requests_24h
       FROM api_version_uses JOIN partners USING (partner_id)
@@ -158,7 +154,7 @@ export class ApiVersions {
   async noteUses(uses: readonly NewKeyUse[]): Promise<void> {
     if (uses.length === 0) return;
     const rows = JSON.stringify(uses);
-    await this.#sql.begin(async (tx) => {
+    await this.sql.begin(async (tx) => {
       await tx`
         UPDATE api_keys k SET last_used_at = greatest(k.last_used_at, u.at)
         FROM (

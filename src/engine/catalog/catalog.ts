@@ -99,9 +99,6 @@ const ALONE_EVERY_MS = 5000;
 
 export class Catalog extends PeriodicService {
   readonly name = 'catalog';
-  readonly #sql: Sql;
-  readonly #events: EventEmitter;
-  readonly #pollMs: number;
   #newest = 0n;
   /**
    * Number of a change up to which all changes are final. If a lower number was never read, its change was
@@ -145,11 +142,12 @@ export class Catalog extends PeriodicService {
   #next: Promise<void> | undefined;
   #restsUntilMs = 0;
 
-  constructor(sql: Sql, pollMs: number, events: EventEmitter) {
+  constructor(
+    private readonly sql: Sql,
+    private readonly pollMs: number,
+    private readonly events: EventEmitter,
+  ) {
     super({ everyMs: pollMs, firstAfterMs: pollMs });
-    this.#sql = sql;
-    this.#events = events;
-    this.#pollMs = pollMs;
   }
 
   override async start(): Promise<void> {
@@ -164,13 +162,13 @@ export class Catalog extends PeriodicService {
 
   protected async turn(): Promise<void> {
     await this.refresh();
-    if (this.#isStale) this.#events.emit('CatalogRecovered', {});
+    if (this.#isStale) this.events.emit('CatalogRecovered', {});
     this.#isStale = false;
   }
 
   protected onTurnFailed(error: unknown): void {
     // Report an outage of Postgres once, not at each poll.
-    if (!this.#isStale) this.#events.emit('CatalogStale', { error });
+    if (!this.#isStale) this.events.emit('CatalogStale', { error });
     this.#isStale = true;
   }
 
@@ -275,7 +273,7 @@ export class Catalog extends PeriodicService {
     if (newest > this.#heardNewest) this.#heardNewest = newest;
     if (newest !== this.#newest || digest !== this.#digest) this.hurry();
     else if (nowMs - this.#readAtMs < ALONE_EVERY_MS)
-      this.postpone(this.#pollMs * (PATIENCE_MIN + Math.random() * (PATIENCE_MAX - PATIENCE_MIN)));
+      this.postpone(this.pollMs * (PATIENCE_MIN + Math.random() * (PATIENCE_MAX - PATIENCE_MIN)));
   }
 
   /**
@@ -324,14 +322,14 @@ export class Catalog extends PeriodicService {
 
   async #read(): Promise<void> {
     const beganAtMs = performance.now();
-    const found = await newestOfAll(this.#sql);
+    const found = await newestOfAll(this.sql);
     const { change, epochs, runs, isSettled, format } = found;
-    this.#events.emit('FormatRead', { format, beganAtMs });
+    this.events.emit('FormatRead', { format, beganAtMs });
     const added = this.#epochs.size === 0 ? [] : [...epochs.keys()].filter((cell) => !this.#epochs.has(cell));
     this.#epochs = epochs;
     this.#runs = runs;
     this.#digest = digestOfNewest(found);
-    if (added.length > 0) this.#events.emit('CellsAdded', { cells: added });
+    if (added.length > 0) this.events.emit('CellsAdded', { cells: added });
     if (change !== this.#newest && change !== this.#settled) await this.#readChanges();
     // A lower number than before means that Postgres was restored to an earlier state.
     if (isSettled || change < this.#settled) this.#settled = isSettled ? change : 0n;
@@ -347,10 +345,10 @@ export class Catalog extends PeriodicService {
     const nowMs = performance.now();
     const isNews = this.#newest > this.#heardNewest;
     // The factor allows for timers that fire a millisecond early.
-    if (!isNews && nowMs - Math.max(this.#heardAtMs, this.#announcedAtMs) < 0.9 * this.#pollMs) return;
+    if (!isNews && nowMs - Math.max(this.#heardAtMs, this.#announcedAtMs) < 0.9 * this.pollMs) return;
     this.#announcedAtMs = nowMs;
     if (isNews) this.#heardNewest = this.#newest;
-    this.#events.emit('CatalogRead', {
+    this.events.emit('CatalogRead', {
       newest: this.#newest,
       newestRestriction: this.#newestRestriction,
       digest: this.#digest,
@@ -358,11 +356,11 @@ export class Catalog extends PeriodicService {
   }
 
   async #readChanges(): Promise<void> {
-    const changes = await changesAfter(this.#sql, this.#newest);
+    const changes = await changesAfter(this.sql, this.#newest);
     const unknown = changes.games
       .map((game) => sheetIdOf(game))
       .filter((id): id is number => id !== undefined && !this.#ofSheets.has(id));
-    const sheets = await sheetsOf(this.#sql, [...new Set(unknown)]);
+    const sheets = await sheetsOf(this.sql, [...new Set(unknown)]);
     const isRestriction = this.#takesAway(changes);
     if (changes.isDealing !== undefined) this.#isDealing = changes.isDealing;
     for (const partner of changes.partners) this.#learnPartner(partner);
@@ -385,11 +383,11 @@ export class Catalog extends PeriodicService {
     if (changes.newest > this.#newest) this.#newest = changes.newest;
     if (isRestriction) {
       this.#newestRestriction = this.#newest;
-      this.#events.emit('RestrictionRead', {});
+      this.events.emit('RestrictionRead', {});
     }
     for (const end of changes.apiVersions) this.#versionEnds.set(end.version, end);
-    if (changes.apiVersions.length > 0) this.#events.emit('VersionEndsChanged', {});
-    if (changes.games.length > 0) this.#events.emit('GamesChanged', { games: changes.games });
+    if (changes.apiVersions.length > 0) this.events.emit('VersionEndsChanged', {});
+    if (changes.games.length > 0) this.events.emit('GamesChanged', { games: changes.games });
   }
 
   /**
@@ -412,7 +410,7 @@ export class Catalog extends PeriodicService {
     this.#partners.set(partnerId, partner);
     if (partner.isDealing) this.#undealtPartners.delete(partnerId);
     else this.#undealtPartners.add(partnerId);
-    if (fromCell !== toCell) this.#events.emit('PartnerChangedCell', { partnerId, fromCell, toCell });
+    if (fromCell !== toCell) this.events.emit('PartnerChangedCell', { partnerId, fromCell, toCell });
   }
 
   /** Replaces an operator's key. After a rotation the replaced key is no longer accepted. */

@@ -37,7 +37,6 @@ export interface AnnouncementsOptions {
 
 export class CatalogAnnouncements implements Service {
   readonly name = 'catalog announcements';
-  readonly #options: AnnouncementsOptions;
   readonly #reader = randomBytes(READER_BYTES).toString('base64url');
   #end: (() => void) | undefined;
   /** Whether the newest announcement reached no other process. */
@@ -45,13 +44,11 @@ export class CatalogAnnouncements implements Service {
   #announced: CatalogState | undefined;
   #announcedAtMs = Number.NEGATIVE_INFINITY;
 
-  constructor(options: AnnouncementsOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: AnnouncementsOptions) {}
 
   /** Starts listening, without waiting for the connection. */
   async start(): Promise<void> {
-    const { catalog, staleness, nodes, datasetId, events, onError } = this.#options;
+    const { catalog, staleness, nodes, datasetId, events, onError } = this.options;
     events.on('CatalogRead', (state) => void this.#announce(state));
     const pollNow = (): void => catalog.pollNow();
     this.#end = nodes.listenCatalog(
@@ -70,7 +67,7 @@ export class CatalogAnnouncements implements Service {
   }
 
   async #announce(state: CatalogState): Promise<void> {
-    const { nodes, datasetId } = this.#options;
+    const { nodes, datasetId } = this.options;
     const nowMs = performance.now();
     const isRecent = nowMs - this.#announcedAtMs < ALONE_EVERY_MS;
     if (this.#isAlone && isRecent && isSame(state, this.#announced)) return;

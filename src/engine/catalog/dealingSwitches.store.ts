@@ -143,14 +143,10 @@ async function tellPiece(tx: Transaction): Promise<number | undefined> {
 }
 
 export class DealingSwitches {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
+  constructor(private readonly sql: Sql) {}
 
   get(): Promise<DealingSwitch> {
-    return dealingSwitch(this.#sql);
+    return dealingSwitch(this.sql);
   }
 
   /**
@@ -158,7 +154,7 @@ export class DealingSwitches {
    * stops or resumes.
    */
   async set(actor: string, isOn: boolean, reason: string): Promise<DealingSwitch> {
-    return withChange(this.#sql, async (tx, changed) => {
+    return withChange(this.sql, async (tx, changed) => {
       const before = await dealingSwitch(tx);
       await tx`
         UPDATE dealing SET is_on = ${isOn}, reason = ${reason}, actor = ${actor}, changed_at = now(), changed = ${changed}`;
@@ -179,6 +175,6 @@ export class DealingSwitches {
   }
 
   notifyGameStatuses(): Promise<number> {
-    return notifyGameStatuses(this.#sql);
+    return notifyGameStatuses(this.sql);
   }
 }

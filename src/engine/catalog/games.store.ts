@@ -111,11 +111,7 @@ export interface CommittedGame {
 }
 
 export class Games {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
+  constructor(private readonly sql: Sql) {}
 
   /**
    * Registers a slot game on an active PAR sheet of the same partner, unless the partner has reached its
@@ -128,7 +124,7 @@ export class Games {
     displayName: string;
   }): Promise<Registration> {
     try {
-      return await withChange(this.#sql, async (tx, changed) => {
+      return await withChange(this.sql, async (tx, changed) => {
         // Because of the lock, a sheet that is being retired gets no game afterwards.
         const [sheet] = await tx<{ status: string }[]>`
           SELECT status FROM par_sheets
@@ -155,7 +151,7 @@ export class Games {
   }
 
   async list(partnerId: number): Promise<GameRow[]> {
-    const rows = await this.#sql<Row[]>`${SELECT_LIST} WHERE partner_id = ${partnerId} ORDER BY game_id`;
+    const rows = await this.sql<Row[]>`${SELECT_LIST} WHERE partner_id = ${partnerId} ORDER BY game_id`;
     return rows.map(fromRow);
   }
 
@@ -166,16 +162,16 @@ export class Games {
     limit: number,
   ): Promise<{ games: GameRow[]; total: number }> {
     const of = partnerId ?? null;
-    const rows = await this.#sql<Row[]>`
+    const rows = await this.sql<Row[]>`
       ${SELECT_LIST} WHERE ${of}::int IS NULL OR partner_id = ${of}
       ORDER BY game_id DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
-    const [count] = await this.#sql<{ total: bigint }[]>`
+    const [count] = await this.sql<{ total: bigint }[]>`
       SELECT count(*) AS total FROM games WHERE ${of}::int IS NULL OR partner_id = ${of}`;
     return { games: rows.map(fromRow), total: safe(count!.total) };
   }
 
   find(gameId: number): Promise<GameRow | undefined> {
-    return findGame(this.#sql, gameId);
+    return findGame(this.sql, gameId);
   }
 
   /** Suspends or resumes a game. Undefined if there is no such game. */
@@ -185,7 +181,7 @@ export class Games {
     status: 'ACTIVE' | 'SUSPENDED',
     reason?: string,
   ): Promise<GameRow | 'closed' | undefined> {
-    return withChange(this.#sql, async (tx, changed) => {
+    return withChange(this.sql, async (tx, changed) => {
       const before = await findGame(tx, gameId);
       if (before === undefined) return undefined;
       if (before.status === 'CLOSED') return 'closed';
@@ -208,7 +204,7 @@ export class Games {
    * such game or it is a raffle, whose pool is finite.
    */
   async requestBlocks(actor: string, gameId: number, count: number): Promise<boolean> {
-    return withChange(this.#sql, async (tx, changed) => {
+    return withChange(this.sql, async (tx, changed) => {
       const [before] = await tx<{ blocksRequested: number }[]>`
         SELECT blocks_requested FROM games WHERE game_id = ${gameId} AND game_type <> 'raffle' FOR NO KEY UPDATE`;
       if (before === undefined) return false;
@@ -227,7 +223,7 @@ export class Games {
   }
 
   async booked(gameId: number): Promise<CommittedGame> {
-    const [row] = await this.#sql<[Omit<CommittedGame, 'nextIndex'> & { nextIndex: bigint }]>`
+    const [row] = await this.sql<[Omit<CommittedGame, 'nextIndex'> & { nextIndex: bigint }]>`
       WITH progress AS (SELECT coalesce((SELECT next_index FROM game_progress WHERE game_id = ${gameId}), 0) AS next_index)
       SELECT coalesce(sum(spins), 0) AS spins, coalesce(sum(wagered_micros), 0) AS wagered_micros,
              coalesce(sum(paid_micros), 0) AS paid_micros, (SELECT next_index FROM progress) AS next_index,

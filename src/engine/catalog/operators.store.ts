@@ -65,11 +65,7 @@ export interface SessionRow {
 }
 
 export class Operators {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
+  constructor(private readonly sql: Sql) {}
 
   /** Returns `'taken'` if the name is in use and `'tooMany'` if the maximum is reached. */
   async create(
@@ -77,7 +73,7 @@ export class Operators {
     wanted: StoredKey & { name: string; role: Role; expiresAt: Date | null },
   ): Promise<OperatorRow | 'taken' | 'tooMany'> {
     const isSupport = wanted.role === 'support';
-    return withChange(this.#sql, async (tx, changed) => {
+    return withChange(this.sql, async (tx, changed) => {
       const [known] = await tx<{ total: bigint; isTaken: boolean | null }[]>`
         SELECT count(*) AS total, bool_or(name = ${wanted.name}) AS is_taken FROM operators`;
       if (known!.isTaken === true) return 'taken';
@@ -98,7 +94,7 @@ export class Operators {
   }
 
   async list(): Promise<OperatorRow[]> {
-    const rows = await this.#sql<Row[]>`SELECT * FROM operators ORDER BY name LIMIT ${OPERATORS_MAX}`;
+    const rows = await this.sql<Row[]>`SELECT * FROM operators ORDER BY name LIMIT ${OPERATORS_MAX}`;
     return rows.map(fromRow);
   }
 
@@ -112,7 +108,7 @@ export class Operators {
     key: StoredKey & { expiresAt: Date | null },
     reason?: string,
   ): Promise<OperatorRow | undefined> {
-    return withChange(this.#sql, async (tx, changed) => {
+    return withChange(this.sql, async (tx, changed) => {
       const [before] = await tx<Row[]>`
         SELECT * FROM operators WHERE name = ${name} AND revoked_at IS NULL FOR UPDATE`;
       if (before === undefined) return undefined;
@@ -136,7 +132,7 @@ export class Operators {
 
   /** Revokes an operator's key and ends its sessions. A second call changes nothing. */
   async revoke(actor: string, name: string, reason?: string): Promise<'revoked' | 'missing'> {
-    return withChange(this.#sql, async (tx, changed) => {
+    return withChange(this.sql, async (tx, changed) => {
       const [before] = await tx<Row[]>`SELECT * FROM operators WHERE name = ${name} FOR UPDATE`;
       if (before === undefined) return 'missing';
       if (before.revokedAt !== null) return 'revoked';
@@ -164,7 +160,7 @@ export class Operators {
     actor: string,
     session: { sessionHash: Buffer; keyHash: Buffer; minutes: number },
   ): Promise<Date> {
-    return this.#sql.begin(async (tx) => {
+    return this.sql.begin(async (tx) => {
       await tx`DELETE FROM operator_sessions WHERE expires_at <= now()`;
       // Because of the lock, sign-ins with one key wait for each other, so that the maximum number of
       // sessions is kept.
@@ -187,13 +183,13 @@ export class Operators {
 
   /** Finds a session that has not expired. The caller must still check its key. */
   async findSession(sessionHash: Buffer): Promise<SessionRow | undefined> {
-    const [row] = await this.#sql<{ keyHash: Buffer; expiresAt: Date }[]>`
+    const [row] = await this.sql<{ keyHash: Buffer; expiresAt: Date }[]>`
       SELECT key_hash, expires_at FROM operator_sessions WHERE session_hash = ${sessionHash} AND expires_at > now()`;
     return row === undefined ? undefined : { keyHash: row.keyHash, expiresAt: row.expiresAt };
   }
 
   async endSession(actor: string, sessionHash: Buffer): Promise<void> {
-    await this.#sql.begin(async (tx) => {
+    await this.sql.begin(async (tx) => {
       const ended =
         await tx`DELETE FROM operator_sessions WHERE session_hash = ${sessionHash} RETURNING expires_at`;
       if (ended.length > 0)

@@ -163,11 +163,7 @@ export async function isPartner(sql: Sql, partnerId: number): Promise<boolean> {
 }
 
 export class Partners {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
+  constructor(private readonly sql: Sql) {}
 
   /**
    * @param wantedCell cell of the partner; the default is the cell with the fewest partners, among the cells
@@ -179,7 +175,7 @@ export class Partners {
     wantedCell?: number,
   ): Promise<PartnerRow | NotCreated> {
     try {
-      return await withChange(this.#sql, async (tx, changed) => {
+      return await withChange(this.sql, async (tx, changed) => {
         const cell = await cellFor(tx, wantedCell);
         if (typeof cell === 'string') return cell;
         const [row] = await tx<PartnerTableRow[]>`
@@ -203,14 +199,14 @@ export class Partners {
   }
 
   async list(): Promise<PartnerRow[]> {
-    const rows = await this.#sql<
+    const rows = await this.sql<
       PartnerTableRow[]
     >`SELECT ${PARTNER_COLUMNS} FROM partners ORDER BY partner_id`;
     return rows.map(partnerFromRow);
   }
 
   find(partnerId: number): Promise<PartnerRow | undefined> {
-    return findPartner(this.#sql, partnerId);
+    return findPartner(this.sql, partnerId);
   }
 
   /** Changes settings or the state of a partner. Undefined if there is no such partner. */
@@ -220,7 +216,7 @@ export class Partners {
     change: Partial<PartnerSettings> & { isActive?: boolean; isDealing?: boolean; name?: string },
     reason?: string,
   ): Promise<PartnerRow | undefined> {
-    return withChange(this.#sql, async (tx, changed) => {
+    return withChange(this.sql, async (tx, changed) => {
       const before = await findPartner(tx, partnerId);
       if (before === undefined) return undefined;
       const after = { ...before, ...change };
@@ -241,7 +237,7 @@ export class Partners {
   }
 
   ledgerWatermark(partnerId: number): Promise<LedgerWatermark> {
-    return ledgerWatermark(this.#sql, partnerId);
+    return ledgerWatermark(this.sql, partnerId);
   }
 }
 

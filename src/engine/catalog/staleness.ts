@@ -49,10 +49,6 @@ const LOOKS_MAX = 5;
 
 export class Staleness extends PeriodicService {
   readonly name = 'catalog staleness';
-  readonly #catalog: Pick<Catalog, 'newestChange' | 'newestRestriction' | 'knownAtMs' | 'refresh'>;
-  readonly #nodes: RedisNodes;
-  readonly #datasetId: string;
-  readonly #readWithinMs: number;
   /**
    * Number of the newest restriction (a revoked key, or a changed or suspended partner or game) that any
    * process has announced.
@@ -69,24 +65,20 @@ export class Staleness extends PeriodicService {
 
   /** @param readWithinMs maximum time for reading a change, in milliseconds */
   constructor(
-    catalog: Pick<Catalog, 'newestChange' | 'newestRestriction' | 'knownAtMs' | 'refresh'>,
-    nodes: RedisNodes,
-    datasetId: string,
-    readWithinMs: number,
+    private readonly catalog: Pick<Catalog, 'newestChange' | 'newestRestriction' | 'knownAtMs' | 'refresh'>,
+    private readonly nodes: RedisNodes,
+    private readonly datasetId: string,
+    private readonly readWithinMs: number,
     events: EventEmitter,
   ) {
     super({ everyMs: LOOK_EVERY_MS, firstAfterMs: 0 });
-    this.#catalog = catalog;
-    this.#nodes = nodes;
-    this.#datasetId = datasetId;
-    this.#readWithinMs = readWithinMs;
     // A restriction is announced at once instead of at the next check.
     events.on('RestrictionRead', () => this.#askNow());
   }
 
   override async start(): Promise<void> {
     // Redis may have lost the announced number of the newest restriction in a restart.
-    this.#endFollowing = this.#nodes.onIdentified(() => this.#askNow());
+    this.#endFollowing = this.nodes.onIdentified(() => this.#askNow());
     this.#lookedAtMs = performance.now();
     await super.start();
   }
@@ -132,7 +124,7 @@ export class Staleness extends PeriodicService {
   heard(restriction: bigint): void {
     if (restriction <= this.#announced) return;
     this.#announced = restriction;
-    if (restriction > this.#catalog.newestChange) this.hurry();
+    if (restriction > this.catalog.newestChange) this.hurry();
   }
 
   #askNow(): void {
@@ -142,24 +134,24 @@ export class Staleness extends PeriodicService {
 
   protected async turn(): Promise<void> {
     const nowMs = performance.now();
-    const { knownAtMs } = this.#catalog;
+    const { knownAtMs } = this.catalog;
     // Time span, in ms, in which announcements may have been missed. Every announcement before that time span
     // has led to a read.
     const quietMs = nowMs - Math.max(knownAtMs, this.#askedAtMs);
     const silentInMs = knownAtMs + SILENT_AFTER_MS - nowMs;
     if (silentInMs <= 0 || nowMs - this.#askedAtMs > ASK_EVERY_MS) await this.#ask(nowMs);
     const announced = this.#announced;
-    if (announced > this.#catalog.newestChange && announced > this.#caughtUpTo) {
+    if (announced > this.catalog.newestChange && announced > this.#caughtUpTo) {
       // Successful reads are noted in addition to numbers. A comparison of numbers alone would fail after a
       // restore of Postgres to an earlier state, which has lower numbers.
       const lateMs = Math.max(0, Math.min(quietMs, SILENT_AFTER_MS + LOOK_EVERY_MS) - SILENCE_MS);
-      const isRead = await withTimeout(this.#catalog.refresh(), this.#readWithinMs - lateMs).then(
+      const isRead = await withTimeout(this.catalog.refresh(), this.readWithinMs - lateMs).then(
         () => true,
         () => false,
       );
       if (isRead) this.#caughtUpTo = announced;
       // If the read failed, a poll of the catalog may nevertheless have read the change meanwhile.
-      this.#isBehind = !isRead && announced > this.#catalog.newestChange;
+      this.#isBehind = !isRead && announced > this.catalog.newestChange;
     } else {
       this.#isBehind = false;
       if (silentInMs > 0) this.postpone(Math.min(silentInMs, QUIET_MS));
@@ -170,7 +162,7 @@ export class Staleness extends PeriodicService {
   protected onTurnFailed(): void {}
 
   async #ask(nowMs: number): Promise<void> {
-    const announced = await Promise.all(this.#nodes.all.map((node) => this.#exchange(node)));
+    const announced = await Promise.all(this.nodes.all.map((node) => this.#exchange(node)));
     // A node that did not respond is asked again at the next check.
     if (!announced.includes(undefined)) this.#askedAtMs = nowMs;
     for (const change of announced)
@@ -183,15 +175,15 @@ export class Staleness extends PeriodicService {
    * in that case.
    */
   async #exchange(node: RedisNode): Promise<bigint | undefined> {
-    const { newestRestriction } = this.#catalog;
+    const { newestRestriction } = this.catalog;
     try {
       const announced = await withTimeout(
-        this.#nodes.announcedChange(node, this.#datasetId),
+        this.nodes.announcedChange(node, this.datasetId),
         ANNOUNCED_WITHIN_MS,
       );
       if (announced < newestRestriction)
         await withTimeout(
-          this.#nodes.announceChange(node, this.#datasetId, newestRestriction),
+          this.nodes.announceChange(node, this.datasetId, newestRestriction),
           ANNOUNCED_WITHIN_MS,
         );
       return announced;

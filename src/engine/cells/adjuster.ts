@@ -34,11 +34,9 @@ const REFUSALS: IntendedRequest<Intent, Done, Refusal>['refusals'] = {
 };
 
 export class Adjuster {
-  readonly #options: AdjusterOptions;
   readonly #intents: Intents;
 
-  constructor(options: AdjusterOptions) {
-    this.#options = options;
+  constructor(private readonly options: AdjusterOptions) {
     this.#intents = new Intents(options);
   }
 
@@ -47,7 +45,7 @@ export class Adjuster {
    * in that case
    */
   adjust(actor: string, wanted: Adjustment, partner: AdjustedPartner): Promise<Adjusted> {
-    const { store, cells, waitsForLedger } = this.#options;
+    const { store, cells, waitsForLedger } = this.options;
     return this.#intents.carryOut<Intent, Done, Refusal>({
       record: async () => {
         const intent = await store.adjustments.record(actor, wanted);

@@ -51,11 +51,7 @@ export const CLOCKS_MS = 60_000;
 const TRIES = 10;
 
 export class Adjustments {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
+  constructor(private readonly sql: Sql) {}
 
   /**
    * Records an intent, or finds an identical intent that is already on record.
@@ -63,7 +59,7 @@ export class Adjustments {
    */
   async record(actor: string, wanted: Adjustment): Promise<Intent | 'reused'> {
     for (let attempt = 0; attempt < TRIES; attempt++) {
-      const intent = await recordOnce(this.#sql, actor, wanted);
+      const intent = await recordOnce(this.sql, actor, wanted);
       if (intent !== undefined) return intent;
     }
     throw new Error('The intent of an adjustment was withdrawn again at every attempt to read it');
@@ -76,7 +72,7 @@ export class Adjustments {
    */
   async withdraw(actor: string, intent: Intent, refusal: string): Promise<void> {
     const { partnerId, playerId, requestId, amountMicros, reason } = intent;
-    await this.#sql.begin(async (tx) => {
+    await this.sql.begin(async (tx) => {
       // Locks the cell's row, so that no later epoch begins before the intent is removed.
       const held = await tx`
         SELECT 1 FROM cells WHERE cell = ${intent.cell}
@@ -104,8 +100,8 @@ export class Adjustments {
   async byTime(range: EntryRange, limit: number): Promise<FeedPage<ReasonedAdjustment>> {
     const { partnerId } = range;
     const playerId = range.playerId ?? null;
-    const page = await feedPageOf(this.#sql, 'adjustments.entry_id', range, limit, {
-      rowsOf: (fromId, toId, count) => this.#sql<{ entryId: bigint; reason: string }[]>`
+    const page = await feedPageOf(this.sql, 'adjustments.entry_id', range, limit, {
+      rowsOf: (fromId, toId, count) => this.sql<{ entryId: bigint; reason: string }[]>`
         SELECT entry_id, reason FROM adjustments
         WHERE partner_id = ${partnerId} AND entry_id >= ${fromId} AND entry_id < ${toId}
           AND (${playerId}::text IS NULL OR player_id = ${playerId})
@@ -113,7 +109,7 @@ export class Adjustments {
       idOf: (row) => row.entryId,
     });
     const entries = await findEntries(
-      this.#sql,
+      this.sql,
       page.items.map((row) => row.entryId),
     );
     const items = page.items.map(({ entryId, reason }) => {
@@ -128,7 +124,7 @@ export class Adjustments {
   async ofEntries(partnerId: number, entries: readonly LedgerEntry[]): Promise<ReasonedAdjustment[]> {
     const adjustments = entries.filter(({ kind }) => kind === 'adjustment').map(adjustmentOf);
     if (adjustments.length === 0) return [];
-    const rows = await this.#sql<{ requestId: string; reason: string }[]>`
+    const rows = await this.sql<{ requestId: string; reason: string }[]>`
       SELECT request_id, reason FROM adjustments WHERE partner_id = ${partnerId}
         AND request_id = ANY(${textArrayOf(adjustments.map(({ requestId }) => requestId))}::text[])`;
     const reasons = new Map(rows.map((row) => [row.requestId, row.reason]));
@@ -143,7 +139,7 @@ export class Adjustments {
    * meantime.
    */
   async renumber({ partnerId, requestId, intentId }: Intent): Promise<void> {
-    await this.#sql`
+    await this.sql`
       UPDATE adjustments SET intent_id = DEFAULT
       WHERE partner_id = ${partnerId} AND request_id = ${requestId} AND intent_id = ${intentId}`;
   }

@@ -60,15 +60,11 @@ export interface EndedEpoch {
 }
 
 export class Answered {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
+  constructor(private readonly sql: Sql) {}
 
   /** Records the newest answered entries. An entry that is older than the recorded one is ignored. */
   async note(entries: readonly AnsweredEntry[]): Promise<void> {
-    await this.#sql`
+    await this.sql`
       INSERT INTO answered_entries AS a (cell, epoch, entry_id, is_lacking)
       SELECT * FROM ${rowsOf(entries, { cell: 'int', epoch: 'bigint', entryId: 'bigint', isLacking: 'boolean' })}
       ORDER BY 1
@@ -79,7 +75,7 @@ export class Answered {
   }
 
   obstacles(): Promise<Obstacles> {
-    return findObstacles(this.#sql);
+    return findObstacles(this.sql);
   }
 
   /**
@@ -88,7 +84,7 @@ export class Answered {
    * @returns the number of lost spins that were not on record before
    */
   recordLost({ cell, epoch, spins, notRemembered }: EndedEpoch): Promise<number> {
-    return this.#sql.begin(async (tx) => {
+    return this.sql.begin(async (tx) => {
       const lost: bigint[] = [];
       for (let from = 0; from < spins.length; from += SPINS_A_STATEMENT) {
         const some = spins.slice(from, from + SPINS_A_STATEMENT);

@@ -30,16 +30,14 @@ interface Known {
 
 export class AnsweredWatermarks extends PeriodicService {
   readonly name = 'answered entries';
-  readonly #options: AnsweredWatermarksOptions;
   /** By cell: the newest entry that is either committed or on record as the answered watermark. */
   readonly #known = new Map<number, Known>();
   /** By cell: the newest answered entry, as seen by the previous turn of this task. */
   readonly #before = new Map<number, Known>();
   readonly #lacking = new Set<number>();
 
-  constructor(options: AnsweredWatermarksOptions) {
+  constructor(private readonly options: AnsweredWatermarksOptions) {
     super({ everyMs: TURN_MS, firstAfterMs: TURN_MS });
-    this.#options = options;
   }
 
   /**
@@ -70,7 +68,7 @@ export class AnsweredWatermarks extends PeriodicService {
   protected async turn(): Promise<void> {
     const late = this.#unknown(({ cell }) => this.#lacking.has(cell) || this.#isBehind(cell));
     this.#before.clear();
-    for (const { cell, epoch, id } of this.#options.answered.all())
+    for (const { cell, epoch, id } of this.options.answered.all())
       this.#before.set(cell, { epoch: numberOf(epoch), entryId: id });
     await this.#write(late);
   }
@@ -92,7 +90,7 @@ export class AnsweredWatermarks extends PeriodicService {
    */
   #unknown(isWanted: (entry: AnsweredEntry) => boolean): AnsweredEntry[] {
     const entries: AnsweredEntry[] = [];
-    for (const { cell, epoch: token, id: entryId } of this.#options.answered.all()) {
+    for (const { cell, epoch: token, id: entryId } of this.options.answered.all()) {
       const entry = { cell, epoch: numberOf(token), entryId, isLacking: this.#lacking.has(cell) };
       if ((entry.isLacking || !this.#isKnown(cell, entry)) && isWanted(entry)) entries.push(entry);
     }
@@ -101,7 +99,7 @@ export class AnsweredWatermarks extends PeriodicService {
 
   async #write(entries: readonly AnsweredEntry[]): Promise<void> {
     if (entries.length === 0) return;
-    await this.#options.store.answered.note(entries);
+    await this.options.store.answered.note(entries);
     for (const { cell, isLacking, ...known } of entries) {
       this.#learn(cell, known);
       if (isLacking) this.#lacking.delete(cell);
@@ -109,7 +107,7 @@ export class AnsweredWatermarks extends PeriodicService {
   }
 
   protected onTurnFailed(error: unknown): void {
-    this.#options.events.emit('TaskFailed', { task: 'answered entries', error });
+    this.options.events.emit('TaskFailed', { task: 'answered entries', error });
   }
 
   #learn(cell: number, { epoch, entryId }: Known): void {

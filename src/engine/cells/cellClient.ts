@@ -20,16 +20,13 @@ interface AnyQueue {
 type AnyOperation = CellOperation<never, unknown>;
 
 export class CellClient {
-  readonly #stations: CellStations;
   readonly #clientName = randomBytes(9).toString('base64url');
   readonly #queues = new Map<AnyOperation, Map<number, AnyQueue>>();
   readonly #groups = new Map<AnyOperation, Map<object, QueueGroup>>();
   /** Groups whose queues have got commands to send since this client last sent commands. */
   #scheduled: QueueGroup[] = [];
 
-  constructor(stations: CellStations) {
-    this.#stations = stations;
-  }
+  constructor(private readonly stations: CellStations) {}
 
   /** The promise never rejects. */
   execute<Request extends CellRequest, Reply>(
@@ -63,7 +60,7 @@ export class CellClient {
       queue = new CellQueue<Request & CellCommand<Reply>, Reply>(
         command.cell,
         operation,
-        this.#stations,
+        this.stations,
         this.#clientName,
         this.#group(operation, command.cell),
       );
@@ -78,7 +75,7 @@ export class CellClient {
       groups = new Map();
       this.#groups.set(operation, groups);
     }
-    const server = this.#stations.servers.of(cell);
+    const server = this.stations.servers.of(cell);
     let group = groups.get(server);
     if (group === undefined) {
       group = new QueueGroup(operation, this.#schedule);
@@ -100,7 +97,7 @@ export class CellClient {
 
   readonly #schedule = (group: QueueGroup, isFull: boolean): void => {
     if (isFull) {
-      this.#stations.servers.pipelined(() => group.send());
+      this.stations.servers.pipelined(() => group.send());
       return;
     }
     this.#scheduled.push(group);
@@ -117,7 +114,7 @@ export class CellClient {
   readonly #flush = (): void => {
     const groups = this.#scheduled;
     this.#scheduled = [];
-    this.#stations.servers.pipelined(() => {
+    this.stations.servers.pipelined(() => {
       for (const group of groups) group.send();
     });
   };

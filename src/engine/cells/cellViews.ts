@@ -13,18 +13,14 @@ const ofRedis = <T>(asked: Promise<T>): Promise<T | null> =>
   withTimeout(asked, REDIS_WITHIN_MS).catch(() => null);
 
 export class CellViews {
-  readonly #nodes: Pick<RedisNodes, 'all' | 'cell' | 'isCluster'>;
-
-  constructor(nodes: Pick<RedisNodes, 'all' | 'cell' | 'isCluster'>) {
-    this.#nodes = nodes;
-  }
+  constructor(private readonly nodes: Pick<RedisNodes, 'all' | 'cell' | 'isCluster'>) {}
 
   /**
    * Returns the node of a cell and the backlog of its outbox. The values of the outbox are null if the server
    * does not respond.
    */
   async of(cell: number) {
-    const store = this.#nodes.cell(cell);
+    const store = this.nodes.cell(cell);
     const [outboxAgeSeconds, totals] = await Promise.all([
       ofRedis(store.outboxAgeSeconds()),
       ofRedis(store.outboxTotals()),
@@ -32,7 +28,7 @@ export class CellViews {
     return {
       node: store.node.address,
       /** Hash slot of the cell; null if Redis is not a cluster. */
-      slot: this.#nodes.isCluster ? slotOfCell(cell) : null,
+      slot: this.nodes.isCluster ? slotOfCell(cell) : null,
       outboxAgeSeconds,
       outboxEntries: totals?.entries ?? null,
     };
@@ -40,7 +36,7 @@ export class CellViews {
 
   servers() {
     return Promise.all(
-      this.#nodes.all.map(async (node) => {
+      this.nodes.all.map(async (node) => {
         const use = await ofRedis(node.use());
         return {
           isReady: node.isReady,

@@ -303,19 +303,15 @@ export async function cellOfGame(sql: Sql | Transaction, gameId: number): Promis
 export type Drained = 'changed' | 'unknown' | 'last';
 
 export class Cells {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
+  constructor(private readonly sql: Sql) {}
 
   async cursors(): Promise<{ cell: number; epoch: string; cursor: bigint }[]> {
-    return this.#sql<{ cell: number; epoch: string; cursor: bigint }[]>`
+    return this.sql<{ cell: number; epoch: string; cursor: bigint }[]>`
       SELECT cell, ${TOKEN} AS epoch, cursor_id AS cursor FROM cells`;
   }
 
   async halted(): Promise<{ cell: number; reason: string }[]> {
-    return this.#sql<{ cell: number; reason: string }[]>`
+    return this.sql<{ cell: number; reason: string }[]>`
       SELECT cell, halted AS reason FROM cells WHERE halted IS NOT NULL ORDER BY cell`;
   }
 
@@ -327,7 +323,7 @@ export class Cells {
     readonly workers: number;
     readonly cells: readonly { readonly cell: number; readonly lapsedAt: Date | null }[];
   }> {
-    const rows = await this.#sql<{ cell: number; lapsedAt: Date | null; workers: number }[]>`
+    const rows = await this.sql<{ cell: number; lapsedAt: Date | null; workers: number }[]>`
       SELECT cell, nullif(lease_until, '-infinity') AS lapsed_at,
         (SELECT count(*) FROM workers WHERE alive_until >= now())::int AS workers
       FROM cells WHERE lease_until < now() ORDER BY cell`;
@@ -343,7 +339,7 @@ export class Cells {
    * added
    */
   async add(actor: string, count: number): Promise<number[] | undefined> {
-    return withChange(this.#sql, async (tx) => {
+    return withChange(this.sql, async (tx) => {
       const [before] = await tx<{ cells: number }[]>`SELECT cells FROM installation FOR UPDATE`;
       const first = before!.cells;
       if (first + count > CELL_MAX + 1) return undefined;
@@ -366,7 +362,7 @@ export class Cells {
    * partners.
    */
   async setDraining(actor: string, cell: number, isDraining: boolean, reason?: string): Promise<Drained> {
-    return this.#sql.begin(async (tx) => {
+    return this.sql.begin(async (tx) => {
       // The cell's row is locked before the number of the change is assigned. A comment in switchPartner
       // explains this order.
       await tx`SELECT 1 FROM cells WHERE cell = ${cell} FOR NO KEY UPDATE`;

@@ -74,15 +74,12 @@ const READERS_MAX = 1000;
 const isOfAnother = (cell: number, id: bigint): boolean => id !== 0n && entryCell(id) !== cell;
 
 export class Confirmations {
-  readonly #options: ConfirmationsOptions;
   readonly #cells = new Map<number, Cell>();
   #timer: NodeJS.Timeout | undefined;
   #isAsking = false;
   #askedAt = Number.NEGATIVE_INFINITY;
 
-  constructor(options: ConfirmationsOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: ConfirmationsOptions) {}
 
   /**
    * Resolves to true once the ledger has an entry of the cell, or to false if that is not confirmed by the
@@ -101,8 +98,8 @@ export class Confirmations {
     if (!(await this.#reached(cell, origin, id, deadline))) return false;
     // A restarted or promoted Redis may lack entries that were dealt before. The ledger then has later
     // entries without this one, so the row itself is checked.
-    if (this.#options.serverOf(cell) === origin.serverId) return true;
-    const row = await this.#options.findEntry(id);
+    if (this.options.serverOf(cell) === origin.serverId) return true;
+    const row = await this.options.findEntry(id);
     return row !== undefined && isEntry(row);
   }
 
@@ -152,7 +149,7 @@ export class Confirmations {
 
   /** Notes that the ledger has every entry of the cell up to the cursor. */
   advance(cell: number, epoch: string, cursor: bigint): void {
-    if (!epoch.startsWith(`${this.#options.datasetId}:`)) return;
+    if (!epoch.startsWith(`${this.options.datasetId}:`)) return;
     const known = this.#cell(cell);
     if (known.owed !== undefined && (known.owed.epoch !== epoch || known.owed.id <= cursor))
       known.owed = undefined;
@@ -168,7 +165,7 @@ export class Confirmations {
     const left: Waiting[] = [];
     for (const each of known.waiting) {
       if (each.epoch === epoch && each.id <= cursor) {
-        this.#options.onConfirmed((now - each.since) / 1000);
+        this.options.onConfirmed((now - each.since) / 1000);
         each.resolve(true);
       } else {
         left.push(each);
@@ -183,7 +180,7 @@ export class Confirmations {
    * deal, so that deal must not wait for the entry.
    */
   #forgive(cell: number, known: Cell): void {
-    const serverId = this.#options.serverOf(cell);
+    const serverId = this.options.serverOf(cell);
     if (serverId !== undefined && known.owed?.serverId !== serverId) known.owed = undefined;
   }
 
@@ -225,14 +222,14 @@ export class Confirmations {
     this.#isAsking = true;
     this.#askedAt = performance.now();
     try {
-      for (const { cell, epoch, cursor } of await this.#options.read()) {
+      for (const { cell, epoch, cursor } of await this.options.read()) {
         const known = this.#cells.get(cell);
         if (known === undefined) continue;
         if (known.waiting.length + known.readers.length > 0 || known.owed !== undefined)
           this.advance(cell, epoch, cursor);
       }
     } catch (error) {
-      this.#options.onError(error);
+      this.options.onError(error);
     } finally {
       this.#isAsking = false;
     }

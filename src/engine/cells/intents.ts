@@ -89,11 +89,7 @@ interface Try {
 }
 
 export class Intents {
-  readonly #options: IntentsOptions;
-
-  constructor(options: IntentsOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: IntentsOptions) {}
 
   /**
    * @throws the error of Postgres if nothing has been done yet; Error if the script returns an unexpected
@@ -102,14 +98,14 @@ export class Intents {
   async carryOut<Intent extends Recorded, Done extends object, Refusal extends string>(
     request: IntendedRequest<Intent, Done, Refusal>,
   ): Promise<IntentAnswer<Done, Refusal>> {
-    const under: Try = { deadline: performance.now() + this.#options.deadlineMs, mayHaveRun: false };
+    const under: Try = { deadline: performance.now() + this.options.deadlineMs, mayHaveRun: false };
     while (performance.now() < under.deadline) {
       let found: Awaited<ReturnType<typeof request.record>> | 'late';
       try {
         found = await this.#find(request, under);
       } catch (error) {
         if (!under.mayHaveRun) throw error;
-        this.#options.onError(error, -1);
+        this.options.onError(error, -1);
         return 'unknown';
       }
       if (found === 'withdrawn') continue;
@@ -139,7 +135,7 @@ export class Intents {
   }
 
   async #isCaughtUp(cell: number, deadline: number): Promise<boolean> {
-    const { newestInOutbox, confirmations, onError } = this.#options;
+    const { newestInOutbox, confirmations, onError } = this.options;
     try {
       const newest = await newestInOutbox(cell);
       return await confirmations.cameTo(cell, newest, deadline - performance.now());
@@ -174,7 +170,7 @@ export class Intents {
     if (name === undefined) return answer;
     // If the withdrawal fails, the intent stays on record although it has lapsed. When the request is
     // repeated, the cell decides the intent again.
-    await request.withdraw(intent, name).catch((error: unknown) => this.#options.onError(error, intent.cell));
+    await request.withdraw(intent, name).catch((error: unknown) => this.options.onError(error, intent.cell));
     return answer;
   }
 
@@ -187,7 +183,7 @@ export class Intents {
       await renumber(intent);
       return 'lapsed';
     } catch (error) {
-      this.#options.onError(error, intent.cell);
+      this.options.onError(error, intent.cell);
       return failed(under);
     }
   }

@@ -24,13 +24,10 @@ export interface MovedPartnersOptions {
 }
 
 export class MovedPartners {
-  readonly #options: MovedPartnersOptions;
   /** Polls under way by partner. All waiting requests of a partner share one poll. */
   readonly #looks = new Map<number, Promise<Partner | undefined>>();
 
-  constructor(options: MovedPartnersOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: MovedPartnersOptions) {}
 
   /**
    * Waits for the partner's move, and returns the partner with the cell to which its request should be sent
@@ -40,7 +37,7 @@ export class MovedPartners {
    * @returns undefined if the request was held for too long and must be refused
    */
   async where(known: Partner, since: number): Promise<Partner | undefined> {
-    const heldMaxMs = Math.min(HELD_MS_MAX, this.#options.deadlineMs);
+    const heldMaxMs = Math.min(HELD_MS_MAX, this.options.deadlineMs);
     if (performance.now() - since > heldMaxMs) return undefined;
     const { partnerId } = known;
     let look = this.#looks.get(partnerId);
@@ -52,7 +49,7 @@ export class MovedPartners {
   }
 
   async #look({ partnerId, cell, newestMove }: Partner): Promise<Partner | undefined> {
-    const { partner, refresh, refreshIds } = this.#options;
+    const { partner, refresh, refreshIds } = this.options;
     for (let looks = 0; looks < LOOKS_MAX; looks++) {
       await refresh().catch(() => {});
       const now = partner(partnerId);

@@ -28,11 +28,7 @@ export interface PartnerReadsOptions {
 }
 
 export class PartnerReads {
-  readonly #options: PartnerReadsOptions;
-
-  constructor(options: PartnerReadsOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: PartnerReadsOptions) {}
 
   /** Returns a player as of its last spin, or undefined if it has never spun. */
   player(partnerId: number, playerId: string): Promise<PlayerRecord | undefined> {
@@ -64,14 +60,14 @@ export class PartnerReads {
    * empty.
    */
   newestInOutbox(cell: number): Promise<bigint> {
-    return this.#options.cell(cell).newestInOutbox();
+    return this.options.cell(cell).newestInOutbox();
   }
 
   async #read<T>(
     partnerId: number,
     read: (store: ReturnType<PartnerReadsOptions['cell']>) => Promise<T>,
   ): Promise<T> {
-    const { cell, whereIs } = this.#options;
+    const { cell, whereIs } = this.options;
     const since = performance.now();
     let partner: Partner | undefined = await this.#known(partnerId);
     while (partner !== undefined) {
@@ -93,7 +89,7 @@ export class PartnerReads {
    * new.
    */
   async #known(partnerId: number): Promise<Partner> {
-    const { partner, refresh } = this.#options;
+    const { partner, refresh } = this.options;
     const known = partner(partnerId);
     if (known !== undefined) return known;
     await refresh();

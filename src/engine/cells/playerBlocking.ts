@@ -35,18 +35,14 @@ export type Blocked = 'done' | 'recorded' | 'unknownPlayer';
 const POLL_MS = 50;
 
 export class PlayerBlocking {
-  readonly #options: PlayerBlockingOptions;
-
-  constructor(options: PlayerBlockingOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: PlayerBlockingOptions) {}
 
   /**
    * @returns `unknownPlayer` if the player does not exist; the change is then withdrawn
    * @throws the error of Postgres if the change was not recorded
    */
   async change(actor: string, wanted: PlayerStatusChange): Promise<Blocked> {
-    return this.#carryOut(actor, await this.#options.store.playerStatuses.record(actor, wanted)).catch(
+    return this.#carryOut(actor, await this.options.store.playerStatuses.record(actor, wanted)).catch(
       () => 'recorded' as const,
     );
   }
@@ -62,7 +58,7 @@ export class PlayerBlocking {
   }
 
   async #carryOut(actor: string, recorded: PlayerStatusOnRecord): Promise<Blocked> {
-    const { store, cells, deadlineMs } = this.#options;
+    const { store, cells, deadlineMs } = this.options;
     const { playerStatuses } = store;
     const deadline = performance.now() + deadlineMs;
     let change = recorded;
@@ -102,17 +98,15 @@ const BACKOFF_MAX_MS = 500;
 /** Carries out recorded changes of players in the cells that this worker owns. */
 export class RecordedStatuses extends OwnedWork {
   readonly name = 'player statuses';
-  readonly #options: RecordedStatusesOptions;
 
-  constructor(options: RecordedStatusesOptions) {
+  constructor(private readonly options: RecordedStatusesOptions) {
     super({ turnMs: TURN_MS, backoffMinMs: BACKOFF_MIN_MS, backoffMaxMs: BACKOFF_MAX_MS });
-    this.#options = options;
   }
 
   protected async turn(): Promise<typeof IDLE | undefined> {
     const cells = [...this.leases.keys()];
     if (cells.length === 0) return IDLE;
-    const changes = await this.#options.store.playerStatuses.intents(cells, CHANGES_MAX);
+    const changes = await this.options.store.playerStatuses.intents(cells, CHANGES_MAX);
     this.keepFailuresOf(new Set(changes.map(({ cell }) => cell)));
     if (changes.length === 0) return IDLE;
     const inTurn = cells.map((cell) =>
@@ -125,7 +119,7 @@ export class RecordedStatuses extends OwnedWork {
   }
 
   protected onTurnFailed(error: unknown): void {
-    this.#options.events.emit('TaskFailed', { task: 'player statuses', error });
+    this.options.events.emit('TaskFailed', { task: 'player statuses', error });
   }
 
   async #finishAll(cell: number, changes: readonly PlayerStatusOnRecord[]): Promise<void> {
@@ -133,15 +127,15 @@ export class RecordedStatuses extends OwnedWork {
     if (first === undefined || this.isStopped || this.rests(cell)) return;
     try {
       // The first change is tried alone, so that a cell that can't be reached has one call in progress.
-      await this.#options.blocking.finish(first);
-      await Promise.all(others.map((change) => this.#options.blocking.finish(change)));
+      await this.options.blocking.finish(first);
+      await Promise.all(others.map((change) => this.options.blocking.finish(change)));
       this.forgetFailures(cell);
       if (changes.length === CHANGES_MAX) this.hurry();
     } catch (error) {
       if (this.isStopped) return;
       // A cell that can't be reached is reported by its own parts, so only the first failure is reported.
       if (this.noteFailure(cell) === 1)
-        this.#options.events.emit('TaskFailed', { task: 'player statuses', error, cell });
+        this.options.events.emit('TaskFailed', { task: 'player statuses', error, cell });
     }
   }
 }

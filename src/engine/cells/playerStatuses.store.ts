@@ -51,11 +51,7 @@ const onRecord = (row: OnRecordRow): PlayerStatusOnRecord => ({
 });
 
 export class PlayerStatuses {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
+  constructor(private readonly sql: Sql) {}
 
   /**
    * Records a player's status, unless the same status and reason are already on record. The change stays an
@@ -66,7 +62,7 @@ export class PlayerStatuses {
     actor: string,
     { partnerId, playerId, status, reason }: PlayerStatusChange,
   ): Promise<PlayerStatusOnRecord> {
-    return this.#sql.begin(async (tx) => {
+    return this.sql.begin(async (tx) => {
       // The row lock lasts until the commit, so a rebuild that begins a later epoch finds the status on
       // record.
       const [row] = await tx`
@@ -98,12 +94,12 @@ export class PlayerStatuses {
 
   /** Reads the newest recorded change of a player, with the cell and epoch that the player has now. */
   async newest({ partnerId, playerId }: PlayerOfPartner): Promise<PlayerStatusOnRecord | undefined> {
-    return find(this.#sql, partnerId, playerId);
+    return find(this.sql, partnerId, playerId);
   }
 
   /** Reads changes that the given cells may not have yet, at most `limit` for each cell. */
   async intents(cells: readonly number[], limit: number): Promise<PlayerStatusOnRecord[]> {
-    const rows = await this.#sql<OnRecordRow[]>`
+    const rows = await this.sql<OnRecordRow[]>`
       SELECT i.* FROM unnest(${arrayOf(cells)}::int[]) AS c(cell) CROSS JOIN LATERAL (
         SELECT partner_id, player_id, status, s.change, cell, ${NEWEST_MOVE}, ${TOKEN} AS token
         FROM player_status_intents JOIN player_statuses s USING (partner_id, player_id)
@@ -114,7 +110,7 @@ export class PlayerStatuses {
 
   /** Records that a cell has a change, and so all earlier changes of the player. */
   async carriedOut({ partnerId, playerId, change }: PlayerStatusOnRecord): Promise<void> {
-    await this.#sql`
+    await this.sql`
       DELETE FROM player_status_intents
       WHERE partner_id = ${partnerId} AND player_id = ${playerId} AND change <= ${change}`;
   }
@@ -128,7 +124,7 @@ export class PlayerStatuses {
     { partnerId, playerId, change }: PlayerStatusOnRecord,
     reason: string,
   ): Promise<void> {
-    await this.#sql.begin(async (tx) => {
+    await this.sql.begin(async (tx) => {
       const reset = await tx`
         UPDATE player_statuses SET status = 'ACTIVE', reason = ${reason}, change = change + 1, changed_at = now()
         WHERE partner_id = ${partnerId} AND player_id = ${playerId} AND change = ${change} AND status <> 'ACTIVE'

@@ -152,30 +152,18 @@ const NOT_RUN: CellFailure = { kind: 'refused', mayHaveRun: false };
 
 /** Entry point of every spin, and of every counted request, on its way to Redis. */
 export class SpinPath {
-  readonly #freshness: CatalogFreshness;
-  readonly #exhausted: ExhaustedWindows;
-  readonly #cells: CellQueues;
-  readonly #deal: DealOperation;
-  /** Maximum time from the arrival of a request to its answer, in ms. */
-  readonly deadlineMs: number;
-
   constructor(
-    freshness: CatalogFreshness,
-    exhausted: ExhaustedWindows,
-    cells: CellQueues,
-    deal: DealOperation,
-    deadlineMs: number,
-  ) {
-    this.deadlineMs = deadlineMs;
-    this.#freshness = freshness;
-    this.#exhausted = exhausted;
-    this.#cells = cells;
-    this.#deal = deal;
-  }
+    private readonly freshness: CatalogFreshness,
+    private readonly exhausted: ExhaustedWindows,
+    private readonly cells: CellQueues,
+    private readonly deal: DealOperation,
+    /** Maximum time from the arrival of a request to its answer, in ms. */
+    readonly deadlineMs: number,
+  ) {}
 
   /** Submits a spin or a counted request. Exactly one of its `resolve` and `fail` is called, once. */
   submit(command: DealCommand): void {
-    if (!this.#freshness.isBehind) this.#send(command);
+    if (!this.freshness.isBehind) this.#send(command);
     else
       this.onceFresh(
         () => {
@@ -191,8 +179,8 @@ export class SpinPath {
   }
 
   #send(command: DealCommand): void {
-    const limitedAtMs = this.#exhausted.refusedAt(command.partner, command.kind);
-    if (limitedAtMs === undefined) this.#cells.submit(this.#deal, command);
+    const limitedAtMs = this.exhausted.refusedAt(command.partner, command.kind);
+    if (limitedAtMs === undefined) this.cells.submit(this.deal, command);
     else command.resolve(limitedResult(limitedAtMs));
   }
 
@@ -202,11 +190,11 @@ export class SpinPath {
    * before.
    */
   onceFresh(then: () => void, refuse: () => void): void {
-    if (!this.#freshness.isBehind) then();
-    else if (!this.#freshness.isBlind) refuse();
+    if (!this.freshness.isBehind) then();
+    else if (!this.freshness.isBlind) refuse();
     else
-      void this.#freshness.looked().then(() => {
-        if (this.#freshness.isBehind) refuse();
+      void this.freshness.looked().then(() => {
+        if (this.freshness.isBehind) refuse();
         else then();
       });
   }

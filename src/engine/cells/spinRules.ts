@@ -54,20 +54,17 @@ export interface SpinRulesParts {
 }
 
 export class SpinRules {
-  readonly #parts: SpinRulesParts;
   /** Checks under way of whether a raffle is sold out, by game. Concurrent requests share one check. */
   readonly #looks = new Map<number, Promise<boolean>>();
 
-  constructor(parts: SpinRulesParts) {
-    this.#parts = parts;
-  }
+  constructor(private readonly parts: SpinRulesParts) {}
 
   /**
    * Returns the error because of which no spin of a partner may be dealt now, whatever the game: dealing is
    * switched off, or the switch can't be read. Undefined if dealing is allowed.
    */
   stopOf({ partnerId }: Partner): ErrorEntry | undefined {
-    const { catalog, freshness, faults } = this.#parts;
+    const { catalog, freshness, faults } = this.parts;
     if (!catalog.dealsFor(partnerId)) return ERRORS.dealingOff;
     for (const { problem } of faults) if (problem !== undefined) return ERRORS.unavailable;
     return freshness.isBehind ? ERRORS.unavailable : undefined;
@@ -75,12 +72,12 @@ export class SpinRules {
 
   /** True if spins of the game are answered only after their commit. */
   waitsForLedger(game: Game | undefined): boolean {
-    return waitsForLedger(game?.kind, this.#parts.ack);
+    return waitsForLedger(game?.kind, this.parts.ack);
   }
 
   /** Number of seconds for which the request id of a spin or deal stays bound. */
   get requestIdBindsSeconds(): number {
-    return this.#parts.requestIds.bindsSeconds;
+    return this.parts.requestIds.bindsSeconds;
   }
 
   /**
@@ -89,7 +86,7 @@ export class SpinRules {
    */
   mayForget({ kind, sealedAtMs, partnerId }: Game): boolean {
     if (sealedAtMs === undefined) return false;
-    const { catalog, requestIds } = this.#parts;
+    const { catalog, requestIds } = this.parts;
     const boundFromMs = entryTimeMs(requestIds.boundFromId(catalog.partner(partnerId)!.cell));
     return kind.lifeCycle.mayBindInLedger({ sealedAtMs, boundFromMs });
   }
@@ -104,7 +101,7 @@ export class SpinRules {
     game: Game | undefined,
     deadline: number,
   ): Promise<FoundRequest<BoundEntry>> {
-    const { store, spinIds, requestIds } = this.#parts;
+    const { store, spinIds, requestIds } = this.parts;
     const found = await withTimeout(
       requestIds.find(partner, requestId),
       Math.max(0, deadline - performance.now()),
@@ -135,7 +132,7 @@ export class SpinRules {
 
   /** Waits until the last ticket is committed. The same transaction closes the raffle. */
   async #isClosed(gameId: number, partnerId: number): Promise<boolean> {
-    const { catalog, nodes, confirmations, deadlineMs } = this.#parts;
+    const { catalog, nodes, confirmations, deadlineMs } = this.parts;
     const deadline = performance.now() + deadlineMs;
     const { cell } = catalog.partner(partnerId)!;
     const newest = await nodes.cell(cell).newestInOutbox();
@@ -150,6 +147,6 @@ export class SpinRules {
    * @param since arrival of the request, on the scale of performance.now()
    */
   whereIs(known: Partner, since: number): Promise<Partner | undefined> {
-    return this.#parts.moved.where(known, since);
+    return this.parts.moved.where(known, since);
   }
 }

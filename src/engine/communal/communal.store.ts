@@ -104,11 +104,9 @@ export interface PlayerShare {
 }
 
 export class Communal {
-  readonly #sql: Sql;
   readonly #notices: SharedLookUps<BonusNotice>;
 
-  constructor(sql: Sql) {
-    this.#sql = sql;
+  constructor(private readonly sql: Sql) {
     this.#notices = new SharedLookUps((ids) => noticesOfSpins(sql, ids));
   }
 
@@ -119,7 +117,7 @@ export class Communal {
     rules: CommunalRules,
     { resetsProgress, reason }: { readonly resetsProgress: boolean; readonly reason?: string | undefined },
   ): Promise<RulesVersion> {
-    return this.#sql.begin(async (tx) => {
+    return this.sql.begin(async (tx) => {
       // The row lock makes concurrent calls create the versions of a game one after the other.
       const [row] = await tx<{ cell: number; newestMove: number; epoch: string }[]>`
         SELECT cell, ${NEWEST_MOVE}, (SELECT dataset_id FROM installation) || ':' || epoch AS epoch
@@ -145,7 +143,7 @@ export class Communal {
 
   /** Removes a version that did not come into force, and records that in the audit log. */
   async withdrawRules(actor: string, gameId: number, version: number): Promise<void> {
-    await this.#sql.begin(async (tx) => {
+    await this.sql.begin(async (tx) => {
       const removed = await tx`
         DELETE FROM communal_rules WHERE game_id = ${gameId} AND version = ${version} AND in_force_from IS NULL
           AND version = (SELECT max(version) FROM communal_rules WHERE game_id = ${gameId}) RETURNING 1`;
@@ -160,7 +158,7 @@ export class Communal {
   }
 
   async isConfigured(gameId: number): Promise<boolean> {
-    const rows = await this.#sql`SELECT 1 FROM communal_rules WHERE game_id = ${gameId} LIMIT 1`;
+    const rows = await this.sql`SELECT 1 FROM communal_rules WHERE game_id = ${gameId} LIMIT 1`;
     return rows.length > 0;
   }
 
@@ -175,7 +173,7 @@ export class Communal {
       })
     | undefined
   > {
-    const [row] = await this.#sql<(CommittedPot & { version: number })[]>`
+    const [row] = await this.sql<(CommittedPot & { version: number })[]>`
       SELECT ${BOOKED_POT}, version FROM communal_pots p JOIN communal_rules USING (game_id, version)
       WHERE game_id = ${gameId}`;
     return (
@@ -195,7 +193,7 @@ export class Communal {
    */
   recordFunding(actor: string, wanted: Funding): Promise<FundingIntent | 'reused' | 'withdrawn'> {
     const { gameId, requestId, amountMicros, reason } = wanted;
-    return this.#sql.begin(async (tx) => {
+    return this.sql.begin(async (tx) => {
       const made = await tx`
         INSERT INTO communal_fundings (game_id, request_id, amount_micros, reason)
         VALUES (${gameId}, ${requestId}, ${amountMicros}, ${reason})
@@ -233,7 +231,7 @@ export class Communal {
    */
   async withdrawFunding(actor: string, intent: FundingIntent, refusal: string): Promise<void> {
     const { gameId, requestId, fundingId, amountMicros, reason } = intent;
-    await this.#sql.begin(async (tx) => {
+    await this.sql.begin(async (tx) => {
       const held = await tx`
         SELECT 1 FROM cells WHERE cell = ${intent.cell}
           AND (SELECT dataset_id FROM installation) || ':' || epoch = ${intent.epoch} FOR SHARE`;
@@ -258,14 +256,14 @@ export class Communal {
    * meanwhile.
    */
   async renumberFunding({ gameId, fundingId }: FundingIntent): Promise<void> {
-    await this.#sql`
+    await this.sql`
       UPDATE communal_fundings SET funding_id = DEFAULT
       WHERE game_id = ${gameId} AND funding_id = ${fundingId} AND note_id IS NULL`;
   }
 
   /** Returns the next number for a call that changes a progressive. Fundings and rules share one sequence. */
   async nextNumber(): Promise<number> {
-    const [row] = await this.#sql<{ number: bigint }[]>`
+    const [row] = await this.sql<{ number: bigint }[]>`
       SELECT nextval(pg_get_serial_sequence('communal_fundings', 'funding_id')) AS number`;
     return safe(row!.number);
   }
@@ -276,7 +274,7 @@ export class Communal {
    * @returns false if a rebuild or a move has withdrawn the version, which is then not in force
    */
   async confirmRules(gameId: number, version: number): Promise<boolean> {
-    const confirmed = await this.#sql`
+    const confirmed = await this.sql`
       UPDATE communal_rules SET confirmed_at = now() WHERE game_id = ${gameId} AND version = ${version} RETURNING 1`;
     return confirmed.length > 0;
   }
@@ -290,12 +288,12 @@ export class Communal {
     page: number,
     limit: number,
   ): Promise<{ events: CommunalEvent[]; total: number }> {
-    const rows = await this.#sql<Omit<CommunalEvent, 'shares'>[]>`
+    const rows = await this.sql<Omit<CommunalEvent, 'shares'>[]>`
       SELECT event_id, tier_level, tier_name, paid_micros, winners, status FROM communal_events
       WHERE game_id = ${gameId} ORDER BY event_id DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
-    const [count] = await this.#sql<{ total: bigint }[]>`
+    const [count] = await this.sql<{ total: bigint }[]>`
       SELECT count(*) AS total FROM communal_events WHERE game_id = ${gameId}`;
-    const shares = await this.#sql<{ eventId: bigint; playerId: string; amountMicros: bigint }[]>`
+    const shares = await this.sql<{ eventId: bigint; playerId: string; amountMicros: bigint }[]>`
       SELECT s.event_id, player_id, amount_micros
       FROM unnest(${arrayOf(rows.map((row) => row.eventId))}::bigint[]) AS e(event_id) CROSS JOIN LATERAL (
         SELECT * FROM communal_shares c
@@ -319,13 +317,13 @@ export class Communal {
     page: number,
     limit: number,
   ): Promise<{ shares: PlayerShare[]; total: number }> {
-    const shares = await this.#sql<PlayerShare[]>`
+    const shares = await this.sql<PlayerShare[]>`
       SELECT entry_id, event_id, s.game_id, tier_level, tier_name, s.amount_micros, is_trigger,
         told_by AS notified_by
       FROM communal_shares s JOIN communal_events USING (event_id)
       WHERE s.partner_id = ${partnerId} AND s.player_id = ${playerId}
       ORDER BY entry_id DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
-    const [count] = await this.#sql<{ total: bigint }[]>`
+    const [count] = await this.sql<{ total: bigint }[]>`
       SELECT count(*) AS total FROM communal_shares WHERE partner_id = ${partnerId} AND player_id = ${playerId}`;
     return { shares, total: safe(count!.total) };
   }

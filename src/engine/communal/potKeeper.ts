@@ -40,11 +40,9 @@ const REFUSALS: IntendedRequest<FundingIntent, Done, Refusal>['refusals'] = {
 const RETRY_MS = 50;
 
 export class PotKeeper {
-  readonly #options: PotKeeperOptions;
   readonly #intents: Intents;
 
-  constructor(options: PotKeeperOptions) {
-    this.#options = options;
+  constructor(private readonly options: PotKeeperOptions) {
     this.#intents = new Intents(options);
   }
 
@@ -64,7 +62,7 @@ export class PotKeeper {
     rules: CommunalRules,
     how: { readonly resetsProgress: boolean; readonly reason?: string | undefined },
   ): Promise<PotState | undefined> {
-    const { store, deadlineMs, onError } = this.#options;
+    const { store, deadlineMs, onError } = this.options;
     const deadline = performance.now() + deadlineMs;
     let recorded = await store.communal.recordRules(actor, game.gameId, rules, how);
     try {
@@ -97,7 +95,7 @@ export class PotKeeper {
     request: Omit<CommunalSetRequest, 'intentId' | 'waitsForLedger' | 'deadline'>,
     deadline: number,
   ): Promise<PotState | 'refused' | 'epochMoved' | 'superseded' | 'unknown'> {
-    const { store, cells, waitsForLedger } = this.#options;
+    const { store, cells, waitsForLedger } = this.options;
     for (;;) {
       const intentId = await store.communal.nextNumber();
       const outcome = await cells.execute(COMMUNAL_SET, { ...request, intentId, waitsForLedger, deadline });
@@ -117,7 +115,7 @@ export class PotKeeper {
 
   /** @throws errors of Postgres, if nothing was done yet */
   async fund(actor: string, partnerId: number, wanted: Funding): Promise<Funded> {
-    const { store, cells, waitsForLedger } = this.#options;
+    const { store, cells, waitsForLedger } = this.options;
     const funded = await this.#intents.carryOut<FundingIntent, Done, Refusal>({
       record: async () => {
         const intent = await store.communal.recordFunding(actor, wanted);

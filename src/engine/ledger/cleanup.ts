@@ -13,15 +13,13 @@ const OPERATION_KEPT_MS = 3_600_000;
 
 export class Cleanup extends PeriodicService {
   readonly name = 'cleanup';
-  readonly #nodes: RedisNodes;
-  readonly #cells: () => readonly number[];
-  readonly #events: EventEmitter;
 
-  constructor(nodes: RedisNodes, cells: () => readonly number[], events: EventEmitter) {
+  constructor(
+    private readonly nodes: RedisNodes,
+    private readonly cells: () => readonly number[],
+    private readonly events: EventEmitter,
+  ) {
     super({ everyMs: TURN_MS, firstAfterMs: TURN_MS });
-    this.#nodes = nodes;
-    this.#cells = cells;
-    this.#events = events;
   }
 
   /**
@@ -38,16 +36,16 @@ export class Cleanup extends PeriodicService {
   }
 
   protected async turn(): Promise<void> {
-    await Promise.all(this.#cells().map((cell) => this.clean(cell)));
+    await Promise.all(this.cells().map((cell) => this.clean(cell)));
   }
 
   protected onTurnFailed(error: unknown): void {
-    this.#events.emit('TaskFailed', { task: 'cleanup', error });
+    this.events.emit('TaskFailed', { task: 'cleanup', error });
   }
 
   /** Removes the stored replies of front ends that have stopped. */
   async clean(cell: number): Promise<void> {
-    const store = this.#nodes.cell(cell);
+    const store = this.nodes.cell(cell);
     const nowMs = await store.node.timeMs();
     await store.forgetOperationsBefore(nowMs - OPERATION_KEPT_MS);
   }

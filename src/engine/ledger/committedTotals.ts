@@ -24,15 +24,12 @@ interface Known {
 }
 
 export class CommittedTotals {
-  readonly #read: (cells: readonly number[]) => Promise<CellTotals[]>;
   readonly #cells = new Map<number, Known>();
   /** Flushes that were committed while the totals were being read, by cell. */
   #meanwhile: Map<number, CommittedFlush[]> | undefined;
   #reading: Promise<void> | undefined;
 
-  constructor(read: (cells: readonly number[]) => Promise<CellTotals[]>) {
-    this.#read = read;
-  }
+  constructor(private readonly read: (cells: readonly number[]) => Promise<CellTotals[]>) {}
 
   booked(flush: CommittedFlush): void {
     const known = this.#cells.get(flush.cell);
@@ -66,7 +63,7 @@ export class CommittedTotals {
   async #learn(cells: readonly number[]): Promise<void> {
     const meanwhile = new Map(cells.map((cell): [number, CommittedFlush[]] => [cell, []]));
     this.#meanwhile = meanwhile;
-    for (const { cell, cursor, games } of await this.#read(cells)) {
+    for (const { cell, cursor, games } of await this.read(cells)) {
       const flushes = meanwhile.get(cell);
       // The worker lost the cell while the totals were being read.
       if (flushes === undefined) continue;

@@ -87,11 +87,7 @@ interface NodeLoop {
 export class Flusher implements Service {
   readonly name = 'flusher';
   readonly stopTimeoutMs = STOP_TIMEOUT_MS;
-  readonly #sql: Sql;
-  readonly #nodes: RedisNodes;
   readonly #loops = new Map<NodeLoop, Promise<void>>();
-  readonly #openReader: (node: RedisNode) => OutboxReader;
-  readonly #options: FlusherOptions;
   readonly #owned = new Map<number, OwnedCell>();
   readonly #partitions: Partitions;
   #stopping = false;
@@ -100,21 +96,17 @@ export class Flusher implements Service {
   #problem: string | undefined;
 
   constructor(
-    sql: Sql,
-    nodes: RedisNodes,
-    openReader: (node: RedisNode) => OutboxReader,
-    options: FlusherOptions,
+    private readonly sql: Sql,
+    private readonly nodes: RedisNodes,
+    private readonly openReader: (node: RedisNode) => OutboxReader,
+    private readonly options: FlusherOptions,
   ) {
-    this.#sql = sql;
     this.#partitions = new Partitions(sql);
-    this.#nodes = nodes;
-    this.#openReader = openReader;
-    this.#options = options;
   }
 
   async start(): Promise<void> {
-    this.#endLoops = this.#nodes.each((node) => {
-      const reader = this.#openReader(node);
+    this.#endLoops = this.nodes.each((node) => {
+      const reader = this.openReader(node);
       const state = { isOver: false, isAwaited: false, flushMs: 0, games: 0, wasEmpty: false };
       const loop: NodeLoop = { ...state, reader, trimmer: this.#newTrimmer() };
       this.#loops.set(loop, this.#run(loop));
@@ -136,9 +128,9 @@ export class Flusher implements Service {
    * any more
    */
   own(lease: CellLease, token?: string): void {
-    const records = new Transcoder(this.#options.largeWinThreshold);
-    this.#options.committedIds.forget(lease.cell);
-    this.#owned.set(lease.cell, newlyOwned(lease, token, this.#nodes.cell(lease.cell), records));
+    const records = new Transcoder(this.options.largeWinThreshold);
+    this.options.committedIds.forget(lease.cell);
+    this.#owned.set(lease.cell, newlyOwned(lease, token, this.nodes.cell(lease.cell), records));
   }
 
   /**
@@ -151,7 +143,7 @@ export class Flusher implements Service {
   }
 
   disown(cell: number): void {
-    this.#options.committedIds.forget(cell);
+    this.options.committedIds.forget(cell);
     this.#owned.delete(cell);
   }
 
@@ -171,7 +163,7 @@ export class Flusher implements Service {
       if (error instanceof OutrunError) this.#giveUp(owned);
       this.#report(error, owned.lease.cell);
     };
-    return new Trimmer({ nodes: this.#nodes, onFailpoint: this.#options.onFailpoint, onFailed });
+    return new Trimmer({ nodes: this.nodes, onFailpoint: this.options.onFailpoint, onFailed });
   }
 
   async #empty(loop: NodeLoop, deadline: number): Promise<void> {
@@ -189,14 +181,14 @@ export class Flusher implements Service {
     while (!this.#stopping && !loop.isOver) {
       const started = performance.now();
       let isMore = false;
-      loop.isAwaited = this.#options.isAwaited;
+      loop.isAwaited = this.options.isAwaited;
       try {
         isMore = await this.#round(loop, BLOCK_MS);
       } catch (error) {
         this.#report(error);
         await pause(RETRY_MS);
       }
-      const pausedMs = pauseMs({ ...loop, roundMs: performance.now() - started }, this.#options.intervalMs);
+      const pausedMs = pauseMs({ ...loop, roundMs: performance.now() - started }, this.options.intervalMs);
       // No pause while entries remain after a read, because the backlog must shrink after an outage.
       if (pausedMs > 0 && !isMore && !this.#stopping) await pause(pausedMs);
     }
@@ -253,9 +245,9 @@ export class Flusher implements Service {
   async #prepare(owned: OwnedCell, { batches, isOfEpoch }: CellRead): Promise<Portion | undefined> {
     const { lease } = owned;
     try {
-      this.#options.onFailpoint('flush.read');
+      this.options.onFailpoint('flush.read');
       if (!isOfEpoch) throw new EpochChangedError(lease.cell);
-      const portion = await takePortion(owned, batches, this.#options.eventsOf);
+      const portion = await takePortion(owned, batches, this.options.eventsOf);
       return this.#owned.get(lease.cell) === owned ? portion : undefined;
     } catch (error) {
       await this.#failed(owned, error);
@@ -269,12 +261,12 @@ export class Flusher implements Service {
    * single cell failed, because that cell is retried later
    */
   async #book(loop: NodeLoop, portions: readonly Portion[]): Promise<boolean> {
-    const { onFailpoint, events } = this.#options;
+    const { onFailpoint, events } = this.options;
     const started = performance.now();
     try {
       for (const { days } of portions) for (const day of days) await this.#partitions.ensure(day);
       const flushes = portions.map(({ flush }) => flush);
-      const { deliveries, isAwaited } = await bookEntries(this.#sql, flushes, onFailpoint);
+      const { deliveries, isAwaited } = await bookEntries(this.sql, flushes, onFailpoint);
       onFailpoint('flush.committed');
       for (const { owned, flush, addedBytesAndEntries } of portions) {
         owned.cursor = flush.cursor.to;
@@ -288,7 +280,7 @@ export class Flusher implements Service {
       const seconds = (performance.now() - started) / 1000;
       events.emit('FlushCommitted', { cells: portions.length, seconds });
       if (deliveries > 0) events.emit('EventsRecorded', { deliveries });
-      this.#nodes.pipelined(() => {
+      this.nodes.pipelined(() => {
         for (const portion of portions) this.#announceCommitted(portion);
       });
       return true;
@@ -304,11 +296,11 @@ export class Flusher implements Service {
   #keepIds(owned: OwnedCell, { cursor: { from, to } }: CellFlush): void {
     const { cell } = owned.lease;
     if (this.#owned.get(cell) === owned)
-      this.#options.committedIds.add(cell, from, to, owned.records.requestIds);
+      this.options.committedIds.add(cell, from, to, owned.records.requestIds);
   }
 
   #announceCommitted({ owned, flush, entries, oldestMs }: Portion): void {
-    const { events } = this.#options;
+    const { events } = this.options;
     const { lease } = owned;
     const { cursor, totals, communal } = flush;
     events.emit('CursorAdvanced', { lease, cursor: cursor.to });
@@ -355,8 +347,8 @@ export class Flusher implements Service {
     if (isWrong || isUniqueViolation(error) || isRefused) {
       this.#giveUp(owned);
       const reason = error instanceof Error ? error.message : String(error);
-      this.#options.events.emit('CellHalted', { cell, reason });
-      await haltCell(this.#sql, cell, reason).catch((again: unknown) => this.#report(again, cell));
+      this.options.events.emit('CellHalted', { cell, reason });
+      await haltCell(this.sql, cell, reason).catch((again: unknown) => this.#report(again, cell));
       return;
     }
     if (error instanceof EpochChangedError) {
@@ -378,12 +370,12 @@ export class Flusher implements Service {
 
   async #readAgain(owned: OwnedCell, cause: unknown): Promise<void> {
     const { cell, fence } = owned.lease;
-    const written = await writtenOf(this.#sql, cell);
+    const written = await writtenOf(this.sql, cell);
     if (written !== undefined && written.fence === fence && written.cursor > owned.cursor) {
       owned.cursor = written.cursor;
       owned.untrimmed = true;
-      this.#options.events.emit('CursorAdvanced', { lease: owned.lease, cursor: owned.cursor });
-      this.#options.events.emit('CommitFoundLater', { cell });
+      this.options.events.emit('CursorAdvanced', { lease: owned.lease, cursor: owned.cursor });
+      this.options.events.emit('CommitFoundLater', { cell });
     } else {
       this.#report(cause, cell);
       this.#giveUp(owned);
@@ -396,15 +388,15 @@ export class Flusher implements Service {
   #giveUp(owned: OwnedCell): void {
     const { cell } = owned.lease;
     if (this.#owned.get(cell) !== owned) return;
-    this.#options.committedIds.forget(cell);
+    this.options.committedIds.forget(cell);
     this.#owned.delete(cell);
-    this.#options.events.emit('CellAbandoned', { cell });
+    this.options.events.emit('CellAbandoned', { cell });
   }
 
   /** @param cell cell whose flush failed; undefined if the whole round failed */
   #report(error: unknown, cell?: number): void {
     this.#problem = error instanceof Error ? error.message : String(error);
-    this.#options.events.emit('TaskFailed', {
+    this.options.events.emit('TaskFailed', {
       task: 'flush',
       error,
       ...(cell === undefined ? {} : { cell }),

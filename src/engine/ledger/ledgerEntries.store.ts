@@ -8,10 +8,8 @@ import { allColumnsSql, entryOfRow } from './ledgerRow.store.js';
 const COLUMNS = raw(allColumnsSql());
 
 export class LedgerEntries {
-  readonly #sql: Sql;
   readonly #byId: SharedLookUps<LedgerEntry>;
-  constructor(sql: Sql) {
-    this.#sql = sql;
+  constructor(private readonly sql: Sql) {
     this.#byId = new SharedLookUps((ids) => findEntries(sql, ids));
   }
 
@@ -24,7 +22,7 @@ export class LedgerEntries {
    * it.
    */
   async findTicket(gameId: number, requestId: string): Promise<LedgerEntry | undefined> {
-    const [row] = await this.#sql<{ entryId: bigint }[]>`
+    const [row] = await this.sql<{ entryId: bigint }[]>`
       SELECT entry_id FROM ticket_requests WHERE game_id = ${gameId} AND request_id = ${requestId}`;
     // The entry is read by a separate statement, because with a known id Postgres reads only the partition of
     // its day.
@@ -32,7 +30,7 @@ export class LedgerEntries {
   }
 
   async findAdjustment(partnerId: number, requestId: string): Promise<LedgerEntry | undefined> {
-    const [row] = await this.#sql<{ entryId: bigint | null }[]>`
+    const [row] = await this.sql<{ entryId: bigint | null }[]>`
       SELECT entry_id FROM adjustments WHERE partner_id = ${partnerId} AND request_id = ${requestId}`;
     return row === undefined || row.entryId === null ? undefined : this.find(row.entryId);
   }

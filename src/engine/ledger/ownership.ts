@@ -77,8 +77,6 @@ interface Held {
 export class Ownership extends PeriodicService {
   readonly name = 'ownership';
   readonly owner = randomUUID();
-  readonly #sql: Sql;
-  readonly #options: OwnershipOptions;
   readonly #held = new Map<number, Held>();
   readonly #preparing = new Set<Promise<void>>();
   /**
@@ -92,10 +90,11 @@ export class Ownership extends PeriodicService {
   /** Time until which this worker releases no cells beyond its share. */
   #keepsUntil = 0;
 
-  constructor(sql: Sql, options: OwnershipOptions) {
+  constructor(
+    private readonly sql: Sql,
+    private readonly options: OwnershipOptions,
+  ) {
     super({ everyMs: TURN_MS, firstAfterMs: TURN_MS });
-    this.#sql = sql;
-    this.#options = options;
   }
 
   /**
@@ -111,7 +110,7 @@ export class Ownership extends PeriodicService {
   override async stop(): Promise<void> {
     await super.stop();
     await this.#prepared();
-    await leave(this.#sql, this.owner).catch(this.#report);
+    await leave(this.sql, this.owner).catch(this.#report);
   }
 
   get cells(): readonly number[] {
@@ -150,7 +149,7 @@ export class Ownership extends PeriodicService {
     const { kept, division, obstacles } = await this.#renew();
     for (const held of [...this.#held.values()]) if (!kept.includes(held.lease.cell)) this.#drop(held);
     await this.#look(obstacles);
-    if (this.isStopped || division === undefined || !this.#options.isAble()) return;
+    if (this.isStopped || division === undefined || !this.options.isAble()) return;
     const share = shareOf(division);
     await this.#giveBack(this.#held.size - share);
     const resting = [...this.#failed].flatMap(([cell, { notBefore }]) =>
@@ -158,7 +157,7 @@ export class Ownership extends PeriodicService {
     );
     const cellsMax = this.#room(share, division.free - resting.length);
     if (cellsMax === 0) return;
-    for (const lease of await acquireCells(this.#sql, this.owner, LEASE_MS, cellsMax, resting)) {
+    for (const lease of await acquireCells(this.sql, this.owner, LEASE_MS, cellsMax, resting)) {
       // This worker owned the cell until the lease expired, so the worker's state of the cell is no longer
       // valid.
       const before = this.#held.get(lease.cell);
@@ -180,8 +179,8 @@ export class Ownership extends PeriodicService {
     readonly obstacles?: Obstacles;
   }> {
     const held = [...this.#held.keys()];
-    if (!this.#options.isAble()) return { kept: await renewCells(this.#sql, this.owner, held, LEASE_MS) };
-    return renewAndDivide(this.#sql, this.owner, held, LEASE_MS);
+    if (!this.options.isAble()) return { kept: await renewCells(this.sql, this.owner, held, LEASE_MS) };
+    return renewAndDivide(this.sql, this.owner, held, LEASE_MS);
   }
 
   /**
@@ -216,7 +215,7 @@ export class Ownership extends PeriodicService {
   }
 
   readonly #report = (error: unknown): void =>
-    this.#options.events.emit('TaskFailed', { task: 'cell lease renewal', error });
+    this.options.events.emit('TaskFailed', { task: 'cell lease renewal', error });
 
   /**
    * Releases the cells that have changed in Redis.
@@ -224,7 +223,7 @@ export class Ownership extends PeriodicService {
    */
   async #look(obstacles: Obstacles | undefined): Promise<void> {
     const ready = [...this.#held.values()].filter(({ isReady }) => isReady);
-    if (this.#options.isAble()) this.#unableSince = undefined;
+    if (this.options.isAble()) this.#unableSince = undefined;
     else this.#unableSince ??= performance.now();
     if (this.#unableSince !== undefined) {
       // The cells are released if Redis stays unreachable for a while, because another worker may be able to
@@ -236,7 +235,7 @@ export class Ownership extends PeriodicService {
     }
     if (obstacles === undefined) return;
     const leases = ready.map(({ lease }) => lease);
-    const changed = new Set(await this.#options.changed(leases, obstacles));
+    const changed = new Set(await this.options.changed(leases, obstacles));
     await Promise.all(
       ready.filter(({ lease }) => changed.has(lease.cell)).map((held) => this.#release(held)),
     );
@@ -244,22 +243,22 @@ export class Ownership extends PeriodicService {
 
   async #prepare(held: Held): Promise<void> {
     try {
-      const lease = await this.#options.prepare(held.lease);
+      const lease = await this.options.prepare(held.lease);
       if (this.#held.get(lease.cell) !== held) return;
       const ready: Held = { lease, isReady: true };
       this.#held.set(lease.cell, ready);
       this.#failed.delete(lease.cell);
-      this.#options.events.emit('CellAcquired', { lease });
+      this.options.events.emit('CellAcquired', { lease });
     } catch (error) {
       const { cell } = held.lease;
-      const reason = this.#options.refusal(error);
-      if (this.#options.isPassing(error)) {
+      const reason = this.options.refusal(error);
+      if (this.options.isPassing(error)) {
         this.#failed.delete(cell);
       } else if (reason === undefined) {
         this.#rest(cell);
-        this.#options.events.emit('TaskFailed', { task: 'cell preparation', error, cell });
+        this.options.events.emit('TaskFailed', { task: 'cell preparation', error, cell });
       } else {
-        this.#options.events.emit('CellRefused', { cell, reason });
+        this.options.events.emit('CellRefused', { cell, reason });
       }
       await this.#release(held);
     }
@@ -277,7 +276,7 @@ export class Ownership extends PeriodicService {
     const { cell } = held.lease;
     if (this.#held.get(cell) !== held) return;
     this.#held.delete(cell);
-    if (held.isReady) this.#options.events.emit('CellLost', { cell });
+    if (held.isReady) this.options.events.emit('CellLost', { cell });
   }
 
   /**
@@ -286,7 +285,7 @@ export class Ownership extends PeriodicService {
    */
   async #release(held: Held): Promise<void> {
     this.#drop(held);
-    await releaseCell(this.#sql, held.lease).catch(this.#report);
+    await releaseCell(this.sql, held.lease).catch(this.#report);
   }
 }
 

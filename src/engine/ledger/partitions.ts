@@ -24,17 +24,14 @@ const ensureDay = (sql: Sql, beginMs: number): Promise<void> =>
 
 /** Partitions of the ledger that a flusher has found to exist. */
 export class Partitions {
-  readonly #sql: Sql;
   readonly #known = new Set<string>();
 
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
+  constructor(private readonly sql: Sql) {}
 
   /** Creates the partition of a UTC day, such as 2026-11-22, if it is missing. */
   async ensure(day: string): Promise<void> {
     if (this.#known.has(day)) return;
-    await ensureDay(this.#sql, Date.parse(`${day}T00:00:00Z`));
+    await ensureDay(this.sql, Date.parse(`${day}T00:00:00Z`));
     this.#known.add(day);
   }
 
@@ -46,14 +43,13 @@ export class Partitions {
 
 export class PartitionMaker extends PeriodicService {
   readonly name = 'ledger partitions';
-  readonly #sql: Sql;
-  readonly #events: EventEmitter;
   #daysAhead = 0;
 
-  constructor(sql: Sql, events: EventEmitter) {
+  constructor(
+    private readonly sql: Sql,
+    private readonly events: EventEmitter,
+  ) {
     super({ everyMs: TURN_MS, firstAfterMs: 0 });
-    this.#sql = sql;
-    this.#events = events;
   }
 
   /** Number of consecutive days, from tomorrow on, that have a partition. */
@@ -65,10 +61,10 @@ export class PartitionMaker extends PeriodicService {
     const today = Math.floor(Date.now() / DAY_MS) * DAY_MS;
     const days = Array.from({ length: DAYS_AHEAD + 1 }, (_, i) => today + i * DAY_MS);
     try {
-      const found = await partitionDays(this.#sql, days.map(nameOf));
+      const found = await partitionDays(this.sql, days.map(nameOf));
       for (const day of days) {
         if (this.isStopped) return;
-        if (!found.has(nameOf(day))) await ensureDay(this.#sql, day);
+        if (!found.has(nameOf(day))) await ensureDay(this.sql, day);
       }
     } finally {
       await this.#look(days);
@@ -78,13 +74,13 @@ export class PartitionMaker extends PeriodicService {
   async #look(days: readonly number[]): Promise<void> {
     if (this.isStopped) return;
     const [, ...next] = days;
-    const found = await partitionDays(this.#sql, next.map(nameOf));
+    const found = await partitionDays(this.sql, next.map(nameOf));
     const missing = next.findIndex((day) => !found.has(nameOf(day)));
     this.#daysAhead = missing === -1 ? next.length : missing;
-    if (missing === 0) this.#events.emit('PartitionsMissing', {});
+    if (missing === 0) this.events.emit('PartitionsMissing', {});
   }
 
   protected onTurnFailed(error: unknown): void {
-    this.#events.emit('TaskFailed', { task: 'ledger partition', error });
+    this.events.emit('TaskFailed', { task: 'ledger partition', error });
   }
 }

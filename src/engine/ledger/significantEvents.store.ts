@@ -76,11 +76,7 @@ export async function noteLargeWins(tx: Transaction, events: readonly NewEvent[]
 }
 
 export class SignificantEvents {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
+  constructor(private readonly sql: Sql) {}
 
   /**
    * Reads events after a position, oldest first. The audit log is read in the order of its numbers, which is
@@ -124,7 +120,7 @@ export class SignificantEvents {
     const end = to === undefined ? null : await this.#firstSince(to.getTime() + SLACK_MS);
     const grave = textArrayOf([...typesOf('WARNING'), ...typesOf('CRITICAL')]);
     const these = severity === undefined || severity === 'INFO' ? null : textArrayOf(typesOf(severity));
-    return this.#sql<Row[]>`
+    return this.sql<Row[]>`
       SELECT audit_id AS id, at, action, actor, subject, ${PARTNER_OF_SUBJECT} AS partner_id, before, after FROM audit_log
       WHERE audit_id > ${after} AND audit_id >= ${first} AND audit_id < coalesce(${end}::bigint, 9223372036854775807)
         AND at >= coalesce(${from ?? null}::timestamptz, '-infinity') AND at < coalesce(${to ?? null}::timestamptz, 'infinity')
@@ -139,13 +135,13 @@ export class SignificantEvents {
    * numbered without gaps.
    */
   async #firstSince(ms: number): Promise<bigint> {
-    const [row] = await this.#sql<
+    const [row] = await this.sql<
       { newest: bigint }[]
     >`SELECT coalesce(max(audit_id), 0) AS newest FROM audit_log`;
     let [low, high] = [1n, row!.newest + 1n];
     while (low < high) {
       const middle = (low + high) / 2n;
-      const [entry] = await this.#sql<{ at: Date }[]>`
+      const [entry] = await this.sql<{ at: Date }[]>`
         SELECT at FROM audit_log WHERE audit_id >= ${middle} ORDER BY audit_id LIMIT 1`;
       if (entry === undefined || entry.at.getTime() >= ms) high = middle;
       else low = middle + 1n;
@@ -160,7 +156,7 @@ export class SignificantEvents {
   ): Promise<Row[]> {
     if ((type ?? LARGE_WIN) !== LARGE_WIN || (severity ?? severityOf(LARGE_WIN)) !== severityOf(LARGE_WIN))
       return [];
-    return this.#sql<Row[]>`
+    return this.sql<Row[]>`
       SELECT large_win_id AS id, at, ${LARGE_WIN}::text AS action, 'worker' AS actor,
         'player:' || partner_id || ':' || (data ->> 'playerId') AS subject, partner_id, NULL::json AS before, data AS after
       FROM large_wins

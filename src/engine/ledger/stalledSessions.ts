@@ -13,21 +13,20 @@ const TURN_MS = 2500;
 
 export class StalledSessions extends PeriodicService {
   readonly name = 'stalled transaction check';
-  readonly #sql: Sql;
-  readonly #events: EventEmitter;
 
-  constructor(sql: Sql, events: EventEmitter) {
+  constructor(
+    private readonly sql: Sql,
+    private readonly events: EventEmitter,
+  ) {
     super({ everyMs: TURN_MS, firstAfterMs: TURN_MS });
-    this.#sql = sql;
-    this.#events = events;
   }
 
   protected async turn(): Promise<void> {
-    const ended = await endStalledSessions(this.#sql);
-    if (ended > 0) this.#events.emit('StalledSessionsEnded', { sessions: ended });
+    const ended = await endStalledSessions(this.sql);
+    if (ended > 0) this.events.emit('StalledSessionsEnded', { sessions: ended });
   }
 
   protected onTurnFailed(error: unknown): void {
-    this.#events.emit('TaskFailed', { task: 'stalled transaction check', error });
+    this.events.emit('TaskFailed', { task: 'stalled transaction check', error });
   }
 }

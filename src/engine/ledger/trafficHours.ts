@@ -7,20 +7,20 @@ import { countTrafficHours } from './trafficHours.store.js';
 
 export class TrafficHours extends PeriodicService {
   readonly name = 'traffic statistics';
-  readonly #sql: Sql;
-  readonly #events: EventEmitter;
 
-  constructor(sql: Sql, everyMs: number, events: EventEmitter) {
+  constructor(
+    private readonly sql: Sql,
+    everyMs: number,
+    private readonly events: EventEmitter,
+  ) {
     super({ everyMs, firstAfterMs: everyMs });
-    this.#sql = sql;
-    this.#events = events;
   }
 
   protected turn(): Promise<void> {
-    return countTrafficHours(this.#sql);
+    return countTrafficHours(this.sql);
   }
 
   protected onTurnFailed(error: unknown): void {
-    this.#events.emit('TaskFailed', { task: 'traffic statistics', error });
+    this.events.emit('TaskFailed', { task: 'traffic statistics', error });
   }
 }

@@ -73,7 +73,6 @@ interface Sum {
 }
 
 export class Transcoder {
-  readonly #largeWinThreshold: (partnerId: number) => number | undefined;
   readonly #copy = new CopyWriter();
   #games = new Map<number, Sum>();
   #sandbox = new Map<number, Sum>();
@@ -115,9 +114,7 @@ export class Transcoder {
    * @param largeWinThreshold returns the threshold in micro-USD. It is called once per game and flush, so
    * that the check of a spin takes only a comparison
    */
-  constructor(largeWinThreshold: (partnerId: number) => number | undefined) {
-    this.#largeWinThreshold = largeWinThreshold;
-  }
+  constructor(private readonly largeWinThreshold: (partnerId: number) => number | undefined) {}
 
   begin(): void {
     this.communal.begin();
@@ -305,7 +302,7 @@ export class Transcoder {
         id,
         partnerId,
         day: this.#day,
-        largeWinMicros: this.#largeWinThreshold(partnerId) ?? 0,
+        largeWinMicros: this.largeWinThreshold(partnerId) ?? 0,
         count: 0,
         wagered: 0,
         credited: 0,

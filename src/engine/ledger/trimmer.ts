@@ -19,13 +19,10 @@ export interface TrimmerOptions {
 }
 
 export class Trimmer {
-  readonly #options: TrimmerOptions;
   #running: Promise<void> = Promise.resolve();
   #begunAt = Number.NEGATIVE_INFINITY;
 
-  constructor(options: TrimmerOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: TrimmerOptions) {}
 
   /** The trim that is under way, if any. It never rejects. */
   get underWay(): Promise<void> {
@@ -53,7 +50,7 @@ export class Trimmer {
   async #trimCell(owned: OwnedCell): Promise<void> {
     const { lease, store, cursor, untrimmed } = owned;
     if (untrimmed === undefined) return;
-    const { onFailpoint, onFailed } = this.#options;
+    const { onFailpoint, onFailed } = this.options;
     try {
       const totals = untrimmed === true ? await store.totalsAt(cursor) : untrimmed;
       // The trim comes before the note, because a Redis that is out of memory accepts no other write until
@@ -75,7 +72,7 @@ export class Trimmer {
   /** Runs Redis commands of several cells in one write. */
   #together<Of, Result>(all: readonly Of[], run: (each: Of) => Promise<Result>): Promise<Result[]> {
     const running: Promise<Result>[] = [];
-    this.#options.nodes.pipelined(() => {
+    this.options.nodes.pipelined(() => {
       for (const each of all) running.push(run(each));
     });
     return Promise.all(running);

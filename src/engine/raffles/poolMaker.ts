@@ -16,35 +16,30 @@ export interface PoolOrder {
 
 export class PoolMaker implements BlockMaker {
   readonly reserve = undefined;
-  readonly #sql: Sql;
-  readonly #pool: Piscina;
-  readonly #sealer: string;
-  readonly #order: PoolOrder;
-  #isOpen: boolean;
 
   /**
    * @param sealer file of the worker that seals a pool
    * @param isOpen whether the pool was already opened, as far as the catalog knows
    */
-  constructor(sql: Sql, pool: Piscina, sealer: string, order: PoolOrder, isOpen: boolean) {
-    this.#sql = sql;
-    this.#pool = pool;
-    this.#sealer = sealer;
-    this.#order = order;
-    this.#isOpen = isOpen;
-  }
+  constructor(
+    private readonly sql: Sql,
+    private readonly pool: Piscina,
+    private readonly sealer: string,
+    private readonly order: PoolOrder,
+    private isOpen: boolean,
+  ) {}
 
   isLow({ leaseEnd }: QueueState): boolean {
     return leaseEnd === 0;
   }
 
   make(): Promise<MadeBlock> {
-    return this.#pool.run(this.#order, { filename: this.#sealer });
+    return this.pool.run(this.order, { filename: this.sealer });
   }
 
   async loaded(): Promise<void> {
-    if (this.#isOpen) return;
-    await openRaffle(this.#sql, this.#order.gameId);
-    this.#isOpen = true;
+    if (this.isOpen) return;
+    await openRaffle(this.sql, this.order.gameId);
+    this.isOpen = true;
   }
 }

@@ -63,16 +63,14 @@ const BACKOFF_MAX_MS = 30_000;
 
 export class RaffleVoids extends OwnedWork {
   readonly name = 'raffle voids';
-  readonly #options: RaffleVoidsOptions;
 
-  constructor(options: RaffleVoidsOptions) {
+  constructor(private readonly options: RaffleVoidsOptions) {
     super({ turnMs: TURN_MS, backoffMinMs: BACKOFF_MIN_MS, backoffMaxMs: BACKOFF_MAX_MS });
-    this.#options = options;
   }
 
   protected async turn(): Promise<typeof IDLE | undefined> {
     if (this.leases.size === 0) return IDLE;
-    const raffles = await openVoids(this.#options.sql, [...this.leases.keys()], RAFFLES_MAX);
+    const raffles = await openVoids(this.options.sql, [...this.leases.keys()], RAFFLES_MAX);
     this.keepFailuresOf(new Set(raffles.map(({ gameId }) => gameId)));
     if (raffles.length === 0) return IDLE;
     for (const raffle of raffles) {
@@ -93,17 +91,17 @@ export class RaffleVoids extends OwnedWork {
   }
 
   protected onTurnFailed(error: unknown): void {
-    this.#options.events.emit('TaskFailed', { task: 'raffle void', error });
+    this.options.events.emit('TaskFailed', { task: 'raffle void', error });
   }
 
   #fail({ gameId, cell }: VoidedRaffle, error: unknown): void {
-    this.#options.events.emit('TaskFailed', { task: 'raffle void', error, cell, gameId });
+    this.options.events.emit('TaskFailed', { task: 'raffle void', error, cell, gameId });
     this.noteFailure(gameId);
   }
 
   /** Ends the sale of a raffle, waits until every sold ticket is committed, and closes the raffle. */
   async #close(lease: CellLease, raffle: VoidedRaffle): Promise<void> {
-    const { sql, nodes, onFailpoint } = this.#options;
+    const { sql, nodes, onFailpoint } = this.options;
     const store = nodes.cell(lease.cell);
     await endPool(store, lease, raffle.gameId, raffle.poolSize);
     onFailpoint('void.ended');
@@ -121,7 +119,7 @@ export class RaffleVoids extends OwnedWork {
 
   /** Refunds the next group of tickets, or ends the void if no ticket is left. */
   async #refundPiece(raffle: VoidedRaffle): Promise<void> {
-    const { sql, onFailpoint } = this.#options;
+    const { sql, onFailpoint } = this.options;
     const { gameId } = raffle;
     const piece = await ticketsBehind(sql, raffle, PIECE_TICKETS);
     if (piece === undefined) {
@@ -158,7 +156,7 @@ export class RaffleVoids extends OwnedWork {
 
   /** @returns why the refund may not be done; undefined if it is done or can never be done */
   async #refund(raffle: VoidedRaffle, ticket: CommittedTicket): Promise<string | undefined> {
-    const { sql, adjuster, spinIds, events, onFailpoint } = this.#options;
+    const { sql, adjuster, spinIds, events, onFailpoint } = this.options;
     const { gameId, partnerId, actor, reason } = raffle;
     const { entryId, playerId, priceMicros } = ticket;
     const requestId = refundRequestId(gameId, spinIds.encodeOne(entryId, partnerId));

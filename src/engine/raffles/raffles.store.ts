@@ -107,11 +107,7 @@ export interface SalePlace {
 }
 
 export class Raffles {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
+  constructor(private readonly sql: Sql) {}
 
   /** The worker of its cell seals its pool. */
   async create(
@@ -120,7 +116,7 @@ export class Raffles {
   ): Promise<GameRow | 'name-taken'> {
     const { partnerId, configName, displayName, table } = raffle;
     try {
-      return await withChange(this.#sql, async (tx, changed) => {
+      return await withChange(this.sql, async (tx, changed) => {
         const [row] = await tx<{ gameId: number }[]>`
           INSERT INTO games (partner_id, game_type, config_name, display_name, changed)
           VALUES (${partnerId}, 'raffle', ${configName}, ${displayName}, ${changed}) RETURNING game_id`;
@@ -144,7 +140,7 @@ export class Raffles {
 
   /** Undefined if the raffle does not exist or is not closed. */
   async closedPool(gameId: number): Promise<PoolRow | undefined> {
-    const [row] = await this.#sql<{ seed: Buffer; nonce: Buffer; outcomes: Buffer; sealed: string | null }[]>`
+    const [row] = await this.sql<{ seed: Buffer; nonce: Buffer; outcomes: Buffer; sealed: string | null }[]>`
       SELECT seed, nonce, outcomes, sealed FROM blocks JOIN raffles USING (game_id)
       WHERE game_id = ${gameId} AND from_index = 0 AND closed_at IS NOT NULL`;
     if (row === undefined) return undefined;
@@ -161,7 +157,7 @@ export class Raffles {
    * tickets.
    */
   async salePlace(gameId: number): Promise<SalePlace | 'closed' | undefined> {
-    const [row] = await this.#sql<
+    const [row] = await this.sql<
       {
         partnerId: number;
         poolSize: number;
@@ -182,7 +178,7 @@ export class Raffles {
 
   /** Undefined if the raffle does not exist or is not voided. */
   voidProgress(gameId: number): Promise<VoidProgress | undefined> {
-    return voidProgress(this.#sql, gameId);
+    return voidProgress(this.sql, gameId);
   }
 
   /**
@@ -195,9 +191,9 @@ export class Raffles {
     gameId: number,
     reason: string,
   ): Promise<VoidProgress | 'unknown' | 'no-raffle' | 'closed'> {
-    const known = await voidProgress(this.#sql, gameId);
+    const known = await voidProgress(this.sql, gameId);
     if (known !== undefined) return known;
-    return withChange(this.#sql, async (tx, changed) => {
+    return withChange(this.sql, async (tx, changed) => {
       const [row] = await tx<
         { poolSize: number | null; status: string; closedAt: Date | null; voidedAt: Date | null }[]
       >`SELECT pool_size, status, closed_at, voided_at FROM games LEFT JOIN raffles USING (game_id) WHERE game_id = ${gameId}`;

@@ -17,14 +17,13 @@ const SETTING = 'POSITION_FILE';
 
 export class AbsentPosition extends PeriodicService {
   readonly name = 'absent position file';
-  readonly #sql: Sql;
-  readonly #events: EventEmitter;
   #problem: string | undefined = 'Postgres has not been asked yet whether a position file is on record';
 
-  constructor(sql: Sql, events: EventEmitter) {
+  constructor(
+    private readonly sql: Sql,
+    private readonly events: EventEmitter,
+  ) {
     super({ everyMs: EVERY_MS, firstAfterMs: EVERY_MS });
-    this.#sql = sql;
-    this.#events = events;
   }
 
   /** Checks for the first time whether a position file is on record, before any cell is prepared. */
@@ -43,13 +42,13 @@ export class AbsentPosition extends PeriodicService {
 
   protected async turn(): Promise<void> {
     if (this.#problem === undefined) return;
-    const reason = await missingCopy(this.#sql, SETTING, undefined);
+    const reason = await missingCopy(this.sql, SETTING, undefined);
     if (reason !== undefined && reason !== this.#problem)
-      this.#events.emit('OutsideCopyMissing', { setting: SETTING, reason });
+      this.events.emit('OutsideCopyMissing', { setting: SETTING, reason });
     this.#problem = reason;
   }
 
   protected onTurnFailed(error: unknown): void {
-    this.#events.emit('TaskFailed', { task: 'position file', error });
+    this.events.emit('TaskFailed', { task: 'position file', error });
   }
 }

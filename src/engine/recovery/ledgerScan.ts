@@ -27,16 +27,13 @@ interface Reader {
 }
 
 export class LedgerScan {
-  readonly #sql: Sql;
   /** Cells whose rebuilds have announced that they will read the ledger. */
   readonly #expected = new Set<number>();
   #waiting: Reader[] = [];
   #timer: NodeJS.Timeout | undefined;
   #isScanning = false;
 
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
+  constructor(private readonly sql: Sql) {}
 
   /** Announces that a cell's rebuild will either read the ledger or call {@link end}. */
   begin(cell: number): void {
@@ -95,7 +92,7 @@ export class LedgerScan {
     );
     try {
       await readEntriesFrom(
-        this.#sql,
+        this.sql,
         [...byCell.keys()],
         fromId,
         (row) => {

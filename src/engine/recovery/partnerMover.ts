@@ -22,17 +22,15 @@ const BACKOFF_MAX_MS = 5000;
 
 export class PartnerMover extends OwnedWork {
   readonly name = 'partner moves';
-  readonly #parts: MoveParts;
   /** Switched moves of partners, with the time at which this process first saw each as switched. */
   readonly #switched = new Map<number, number>();
 
-  constructor(parts: MoveParts) {
+  constructor(private readonly parts: MoveParts) {
     super({ turnMs: TURN_MS, backoffMinMs: BACKOFF_MIN_MS, backoffMaxMs: BACKOFF_MAX_MS });
-    this.#parts = parts;
   }
 
   protected async turn(): Promise<typeof IDLE | undefined> {
-    const { sql } = this.#parts;
+    const { sql } = this.parts;
     if (this.leases.size === 0) return IDLE;
     const moves = await openMoves(sql, [...this.leases.keys()]);
     if (moves.length === 0) return IDLE;
@@ -52,22 +50,22 @@ export class PartnerMover extends OwnedWork {
   async #carryOn(lease: CellLease, move: PartnerMove): Promise<void> {
     const { moveId } = move;
     if (move.failure !== null) {
-      await clearAbandonedMove(this.#parts, move);
+      await clearAbandonedMove(this.parts, move);
       return;
     }
     if (move.switchedAt === null) {
-      await movePartner(this.#parts, lease, move);
+      await movePartner(this.parts, lease, move);
       return;
     }
     const seen = this.#switched.get(moveId) ?? performance.now();
     this.#switched.set(moveId, seen);
     if (performance.now() - seen < REMOVE_AFTER_MS) return;
-    await finishPartnerMove(this.#parts, lease, move);
+    await finishPartnerMove(this.parts, lease, move);
     this.#switched.delete(moveId);
   }
 
   async #fail(lease: CellLease, move: PartnerMove, error: unknown): Promise<void> {
-    const { events } = this.#parts;
+    const { events } = this.parts;
     const { moveId, partnerId, fromCell, toCell } = move;
     events.emit('TaskFailed', { task: 'partner move', error, cell: fromCell });
     const times = this.noteFailure(moveId);
@@ -77,12 +75,12 @@ export class PartnerMover extends OwnedWork {
     const isDecided = move.switchedAt !== null || move.failure !== null;
     if (isDecided || times < TRIES_MAX || isOutrun) return;
     const reason = error instanceof Error ? error.message : String(error);
-    if (!(await abandonMove(this.#parts, lease, move, reason))) return;
+    if (!(await abandonMove(this.parts, lease, move, reason))) return;
     this.forgetFailures(moveId);
     events.emit('PartnerMoveAbandoned', { partnerId, toCell, reason });
   }
 
   protected onTurnFailed(error: unknown): void {
-    this.#parts.events.emit('TaskFailed', { task: 'partner move', error });
+    this.parts.events.emit('TaskFailed', { task: 'partner move', error });
   }
 }

@@ -37,11 +37,7 @@ const COLUMNS = raw(
 export type NotMoved = 'noSuchPartner' | 'noSuchCell' | 'cellDrains' | 'there' | 'moving';
 
 export class PartnerMoves {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
+  constructor(private readonly sql: Sql) {}
 
   /** Records an operator's request to move a partner. The worker of the partner's old cell carries it out. */
   async request(
@@ -50,7 +46,7 @@ export class PartnerMoves {
     toCell: number,
     reason?: string,
   ): Promise<PartnerMove | NotMoved> {
-    return withChange(this.#sql, async (tx) => {
+    return withChange(this.sql, async (tx) => {
       const [partner] = await tx<
         { cell: number }[]
       >`SELECT cell FROM partners WHERE partner_id = ${partnerId}`;
@@ -77,7 +73,7 @@ export class PartnerMoves {
   }
 
   async ofPartner(partnerId: number): Promise<PartnerMove[]> {
-    return this.#sql<PartnerMove[]>`
+    return this.sql<PartnerMove[]>`
       SELECT ${COLUMNS} FROM partner_moves WHERE partner_id = ${partnerId} ORDER BY move_id DESC LIMIT 20`;
   }
 }

@@ -12,33 +12,31 @@ const TURN_MS = 30_000;
 
 export class PlayerCheckpoints extends PeriodicService {
   readonly name = 'player checkpoints';
-  readonly #sql: Sql;
-  readonly #everyMs: number;
-  readonly #events: EventEmitter;
 
   /**
    * @param everyMs time span of ledger entries after a checkpoint at which the next checkpoint is made, in ms
    */
-  constructor(sql: Sql, everyMs: number, events: EventEmitter) {
+  constructor(
+    private readonly sql: Sql,
+    private readonly everyMs: number,
+    private readonly events: EventEmitter,
+  ) {
     super({ everyMs: TURN_MS, firstAfterMs: TURN_MS });
-    this.#sql = sql;
-    this.#everyMs = everyMs;
-    this.#events = events;
   }
 
   protected async turn(): Promise<void> {
     const started = performance.now();
     let made = 0;
     while (!this.isStopped) {
-      const players = await checkpointPlayers(this.#sql, this.#everyMs);
+      const players = await checkpointPlayers(this.sql, this.everyMs);
       if (players === undefined) break;
       made += players;
     }
     const seconds = (performance.now() - started) / 1000;
-    if (made > 0) this.#events.emit('PlayersCheckpointed', { players: made, seconds });
+    if (made > 0) this.events.emit('PlayersCheckpointed', { players: made, seconds });
   }
 
   protected onTurnFailed(error: unknown): void {
-    this.#events.emit('TaskFailed', { task: 'player checkpoint', error });
+    this.events.emit('TaskFailed', { task: 'player checkpoint', error });
   }
 }

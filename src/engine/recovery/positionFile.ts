@@ -118,22 +118,20 @@ const LOCKED_WITHIN_MS = 15_000;
 export class OtherHistoryError extends Error {}
 
 export class PositionFile {
-  readonly path: string;
   #writing: Promise<void> = Promise.resolve();
   /** A write of the position file that was requested but has not begun. */
   #next: Promise<void> | undefined;
 
   #isWritten = false;
-  readonly #onVanished: (damage?: string) => void;
 
   /**
    * @param onVanished called if a write finds that the file, which this process wrote before, no longer
    * exists or can't be read any more
    */
-  constructor(path: string, onVanished: (damage?: string) => void = () => {}) {
-    this.path = path;
-    this.#onVanished = onVanished;
-  }
+  constructor(
+    readonly path: string,
+    private readonly onVanished: (damage?: string) => void = () => {},
+  ) {}
 
   read(): Promise<Position | undefined> {
     return readPosition(this.path);
@@ -189,7 +187,7 @@ export class PositionFile {
 
   /** @param damage why the file can't be read; undefined if there is none */
   #tellVanished(damage?: string): void {
-    if (this.#isWritten) this.#onVanished(damage);
+    if (this.#isWritten) this.onVanished(damage);
     this.#isWritten = false;
   }
 

@@ -58,7 +58,6 @@ export interface PositionKeeperOptions {
 
 export class PositionKeeper extends PeriodicService {
   readonly name = 'position file';
-  readonly #options: PositionKeeperOptions;
   readonly #file: PositionFile;
   #position: Position | undefined;
   #problem: string | undefined = 'The position file has not been compared with Postgres yet';
@@ -75,9 +74,8 @@ export class PositionKeeper extends PeriodicService {
    */
   #writtenAt = performance.now();
 
-  constructor(options: PositionKeeperOptions) {
+  constructor(private readonly options: PositionKeeperOptions) {
     super({ everyMs: HELD_EVERY_MS, firstAfterMs: HELD_EVERY_MS });
-    this.#options = options;
     const { path, events } = options;
     this.#file = new PositionFile(path, (damage) =>
       events.emit('OutsideCopyVanished', { setting: SETTING, path, damage }),
@@ -136,13 +134,13 @@ export class PositionKeeper extends PeriodicService {
 
   protected async turn(): Promise<void> {
     if (this.#problem === undefined && performance.now() < this.#nextAt) return;
-    const { sql, datasetId } = this.#options;
+    const { sql, datasetId } = this.options;
     const [postgres, leases] = [await identityOf(sql), await cellLeases(sql)];
     const read = await this.#read();
     // If the position file has vanished or is damaged, the position that this process last wrote is used.
     const file = read.file ?? (this.#isNoted ? this.#position : undefined);
     if (file === undefined && (await this.#isMissing(read.damage))) return;
-    const found = file === undefined ? undefined : await differenceOf(sql, this.#options, file);
+    const found = file === undefined ? undefined : await differenceOf(sql, this.options, file);
     if (file !== undefined && found !== undefined && !(await isAccepted(sql, file.id))) {
       await this.#hold(file.id, found);
       return;
@@ -192,7 +190,7 @@ export class PositionKeeper extends PeriodicService {
 
   /** Records that the stores were restored, with what each way out costs. */
   async #hold(id: string, found: PositionDifference): Promise<void> {
-    const { sql, nodes, events } = this.#options;
+    const { sql, nodes, events } = this.options;
     let known = this.#found;
     if (known === undefined || known.difference !== found.text) {
       const reason = choicesText(found, await restoreCosts(sql, nodes, COUNTED_WITHIN_MS));
@@ -210,7 +208,7 @@ export class PositionKeeper extends PeriodicService {
    * beyond them, among them those of games that were created after the restored state.
    */
   async #leasesNow(known: Position['leases']): Promise<Position['leases']> {
-    const ends = await leasedEnds(this.#options.sql, Object.keys(known).map(Number));
+    const ends = await leasedEnds(this.options.sql, Object.keys(known).map(Number));
     return Object.fromEntries([...ends].filter(([, end]) => end > 0));
   }
 
@@ -219,7 +217,7 @@ export class PositionKeeper extends PeriodicService {
    * @returns true if dealing is not allowed without it
    */
   async #isMissing(damage: string | undefined): Promise<boolean> {
-    const { sql, path, events } = this.#options;
+    const { sql, path, events } = this.options;
     const reason = await missingCopy(sql, SETTING, path, damage);
     if (reason === undefined) return false;
     if (this.#problem !== reason) events.emit('OutsideCopyMissing', { setting: SETTING, reason });
@@ -232,7 +230,7 @@ export class PositionKeeper extends PeriodicService {
    * @param isOver true if a new file was begun
    */
   async #note(isOver: boolean): Promise<void> {
-    const { sql, path } = this.#options;
+    const { sql, path } = this.options;
     const { id, cells } = this.#position!;
     const newest = Object.values(cells).reduce(
       (most, { bookedId }) => (BigInt(bookedId) > most ? BigInt(bookedId) : most),
@@ -245,7 +243,7 @@ export class PositionKeeper extends PeriodicService {
   protected onTurnFailed(error: unknown): void {
     // Errors of files have a path. Those of Postgres are reported elsewhere.
     if ((error as NodeJS.ErrnoException).path !== undefined) this.#failure = lineOf(error);
-    this.#options.events.emit('TaskFailed', { task: 'position file', error });
+    this.options.events.emit('TaskFailed', { task: 'position file', error });
   }
 
   /** @param replaced id of another history whose file may be replaced, too */
@@ -265,7 +263,7 @@ export class PositionKeeper extends PeriodicService {
    * another epoch.
    */
   async #newestIn(cell: number, epoch: string): Promise<bigint> {
-    const head = withTimeout(this.#options.nodes.cell(cell).head(), REDIS_WITHIN_MS);
+    const head = withTimeout(this.options.nodes.cell(cell).head(), REDIS_WITHIN_MS);
     const { token, newestEntryId } = await head.catch(() => ({ token: undefined, newestEntryId: undefined }));
     return token?.startsWith(`${epoch}:`) ? (newestEntryId ?? 0n) : 0n;
   }

@@ -122,15 +122,11 @@ export interface Recovery {
 type Counts = 'players' | 'requests';
 
 export class Recoveries {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
+  constructor(private readonly sql: Sql) {}
 
   /** Returns the recoveries that are not finished, or finished within the last minute. */
   async recent(): Promise<Recovery[]> {
-    const rows = await this.#sql<(Omit<Recovery, Counts> & Record<Counts, bigint>)[]>`
+    const rows = await this.sql<(Omit<Recovery, Counts> & Record<Counts, bigint>)[]>`
       SELECT cell, reason, step, players, requests, started_at, finished_at IS NOT NULL AS is_finished
       FROM recoveries JOIN cells USING (cell, epoch)
       WHERE finished_at IS NULL OR finished_at > now() - interval '1 minute' ORDER BY cell`;

@@ -23,28 +23,26 @@ const FIELDS_A_CALL = 500;
 const CALLS_MAX = 16;
 
 export class CellFiller {
-  readonly #store: CellStore;
-  readonly #owner: CellOwner;
   readonly #gathered = new Map<string, (string | Buffer)[]>();
   readonly #calls = new Set<Promise<void>>();
   #failure: unknown;
 
-  constructor(store: CellStore, owner: CellOwner) {
-    this.#store = store;
-    this.#owner = owner;
-  }
+  constructor(
+    private readonly store: CellStore,
+    private readonly owner: CellOwner,
+  ) {}
 
   /**
    * Adds a partner with new rate limit windows.
    * @param netMicros payouts minus wagers, in micro-USD
    */
   partner(partnerId: number, netMicros: bigint): void {
-    this.#set(partnersKey(this.#store.name), String(partnerId), writePartner(netMicros));
+    this.#set(partnersKey(this.store.name), String(partnerId), writePartner(netMicros));
   }
 
   /** Adds a partner that moves to this cell, with the partner's record from its old cell. */
   copiedPartner(partnerId: number, record: Buffer): void {
-    this.#set(partnersKey(this.#store.name), String(partnerId), record);
+    this.#set(partnersKey(this.store.name), String(partnerId), record);
   }
 
   /**
@@ -52,12 +50,12 @@ export class CellFiller {
    * @param queueEnd first index of the block that is loaded next
    */
   game(gameId: number, nextIndex: number, queueEnd: number): void {
-    this.#set(gamesKey(this.#store.name), String(gameId), writeGame(nextIndex, queueEnd));
+    this.#set(gamesKey(this.store.name), String(gameId), writeGame(nextIndex, queueEnd));
   }
 
   pot(pot: PotRecord & { readonly gameId: number }): void {
     const record = Buffer.concat([writeState(pot), writeRules(pot.partnerId, pot.rules)]);
-    this.#set(communalKey(this.#store.name), String(pot.gameId), record);
+    this.#set(communalKey(this.store.name), String(pot.gameId), record);
   }
 
   /**
@@ -76,20 +74,20 @@ export class CellFiller {
       untold.length === 0
         ? player
         : { ...player, untold: { shares: behindPlayer, hasListed: listed.length > 0 } };
-    this.#set(playersKey(this.#store.name), field, writePlayer(record));
-    if (isAgain) this.#call(unlistWaitingShares(this.#store, this.#owner, field));
+    this.#set(playersKey(this.store.name), field, writePlayer(record));
+    if (isAgain) this.#call(unlistWaitingShares(this.store, this.owner, field));
     // Redis executes the calls in order, so the list keeps the order of the shares.
     for (let from = 0; from < listed.length; from += FIELDS_A_CALL)
-      this.#call(this.#store.listWaitingShares(this.#owner, field, listed.slice(from, from + FIELDS_A_CALL)));
+      this.#call(this.store.listWaitingShares(this.owner, field, listed.slice(from, from + FIELDS_A_CALL)));
   }
 
   /** Adds a player whose record is already encoded. */
   playerRecord(field: string, record: Buffer): void {
-    this.#set(playersKey(this.#store.name), field, record);
+    this.#set(playersKey(this.store.name), field, record);
   }
 
   round(gameId: number, partnerId: number, playerId: string, round: OpenRound): void {
-    this.#set(roundsKey(this.#store.name), playerAtGame(gameId, partnerId, playerId), ROUND.make(round));
+    this.#set(roundsKey(this.store.name), playerAtGame(gameId, partnerId, playerId), ROUND.make(round));
   }
 
   /**
@@ -97,7 +95,7 @@ export class CellFiller {
    * @param bound record in the format of `writeBound`
    */
   request(segment: number, key: Buffer, bound: Buffer): void {
-    this.#set(idempotencyKey(this.#store.name, segment), key, bound);
+    this.#set(idempotencyKey(this.store.name, segment), key, bound);
   }
 
   #set(key: string, field: string | Buffer, value: Buffer): void {
@@ -109,7 +107,7 @@ export class CellFiller {
 
   #send(key: string, fields: (string | Buffer)[]): void {
     this.#gathered.delete(key);
-    this.#call(this.#store.fencedSet(this.#owner, key, fields));
+    this.#call(this.store.fencedSet(this.owner, key, fields));
   }
 
   #call(sent: Promise<void>): void {

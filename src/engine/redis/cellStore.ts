@@ -81,10 +81,6 @@ export interface ClaimedCell {
 }
 
 export class CellStore {
-  readonly cell: number;
-  readonly name: CellName;
-  readonly #locate: () => RedisNode;
-  readonly #writtenFormat: () => number;
   readonly #loadBlock: Script;
   readonly #freeBlocks: Script;
   readonly #claimCell: Script;
@@ -93,11 +89,12 @@ export class CellStore {
   readonly #fencedAdd: Script;
 
   /** @param writtenFormat returns the data format that an owner in this process writes */
-  constructor(locate: () => RedisNode, cell: number, name: CellName, writtenFormat: () => number) {
-    this.#locate = locate;
-    this.#writtenFormat = writtenFormat;
-    this.cell = cell;
-    this.name = name;
+  constructor(
+    private readonly locate: () => RedisNode,
+    readonly cell: number,
+    readonly name: CellName,
+    private readonly writtenFormat: () => number,
+  ) {
     const node = locate();
     this.#loadBlock = node.script('loadBlock');
     // The freeBlocks script may run when Redis is out of memory, because it frees memory.
@@ -111,7 +108,7 @@ export class CellStore {
   }
 
   get node(): RedisNode {
-    return this.#locate();
+    return this.locate();
   }
 
   get #redis(): RedisClient {
@@ -279,7 +276,7 @@ export class CellStore {
    */
   async #claim(owner: CellOwner, removal: 0 | 1 | 2, keys: readonly string[] = []): Promise<void> {
     this.assertServer(owner);
-    const values = [String(owner.fence), removal, this.#writtenFormat()];
+    const values = [String(owner.fence), removal, this.writtenFormat()];
     await this.node.run(this.#claimCell, [cellKey(this.name), ...keys], values);
   }
 

@@ -44,9 +44,7 @@ export class RedisNode {
    */
   #replicas: readonly string[] = [];
 
-  readonly #luaDir: string;
   readonly #openClient: () => RedisClient;
-  readonly #onError: (error: Error) => void;
   #replicated: ReplicatedCalls | undefined;
   #replicaWatch: ReplicaWatch | undefined;
   readonly #scripts = new Map<string, Script>();
@@ -57,12 +55,10 @@ export class RedisNode {
    */
   constructor(
     url: string,
-    onError: (error: Error) => void,
-    luaDir: string = LUA_DIR,
+    private readonly onError: (error: Error) => void,
+    private readonly luaDir: string = LUA_DIR,
     readServerId?: ReadServerId,
   ) {
-    this.#luaDir = luaDir;
-    this.#onError = onError;
     this.#openClient = () => new RedisClient(url, onError, readServerId);
     this[CLIENT] = this.#openClient();
     this.durability = new RedisDurability(this[CLIENT]);
@@ -181,7 +177,7 @@ export class RedisNode {
     const key = flags === undefined ? name : `${name} ${flags}`;
     let script = this.#scripts.get(key);
     if (script === undefined) {
-      script = loadScript(this.#luaDir, name, flags);
+      script = loadScript(this.luaDir, name, flags);
       this.#scripts.set(key, script);
     }
     return script;
@@ -194,7 +190,7 @@ export class RedisNode {
   *scriptsRead(): Generator<{ readonly name: string; readonly isSame: boolean }, void, undefined> {
     for (const [key, { sha }] of [...this.#scripts]) {
       const [name = '', flags] = key.split(' ');
-      yield { name, isSame: shaNow(this.#luaDir, name, flags) === sha };
+      yield { name, isSame: shaNow(this.luaDir, name, flags) === sha };
     }
   }
 
@@ -229,7 +225,7 @@ export class RedisNode {
   /** Calls of scripts that wait for replicas. Their connections are created on first use. */
   get #replicatedCalls(): ReplicatedCalls {
     if (this.#replicated === undefined) {
-      const watch = new ReplicaWatch(this[CLIENT].url, this.#onError);
+      const watch = new ReplicaWatch(this[CLIENT].url, this.onError);
       watch.follow(this.#replicas);
       this.#replicaWatch = watch;
       this.#replicated = new ReplicatedCalls(this.#openClient, watch);

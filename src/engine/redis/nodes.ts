@@ -62,15 +62,13 @@ const CELL_NUMBERS = Array.from({ length: CELLS }, (_, cell) => cell);
 const ANSWERS_WITHIN_MS = 1500;
 
 export class RedisNodes {
-  readonly #map: CellMap;
   readonly #cells = new Map<number, CellStore>();
   /** Data format that an owner in this process writes to its cells (domain/formats.ts). */
   writtenFormat = 1;
   /** Number of connections lost to nodes that no longer hold cells. */
   #connectionsLostBefore = 0;
 
-  constructor(map: CellMap) {
-    this.#map = map;
+  constructor(private readonly map: CellMap) {
     this.each((node) => () => {
       this.#connectionsLostBefore += node.connectionsLost + 1;
     });
@@ -78,11 +76,11 @@ export class RedisNodes {
 
   /** True if the cells are pinned to hash slots and nodes may come and go. */
   get isCluster(): boolean {
-    return this.#map.isCluster;
+    return this.map.isCluster;
   }
 
   get all(): readonly RedisNode[] {
-    return this.#map.nodes;
+    return this.map.nodes;
   }
 
   get connectionsLost(): number {
@@ -90,12 +88,12 @@ export class RedisNodes {
   }
 
   of(cell: number): RedisNode {
-    return this.#map.of(cell);
+    return this.map.of(cell);
   }
 
   /** Returns the name of a cell in its keys. */
   nameOf(cell: number): CellName {
-    return this.#map.isCluster ? pinnedName(cell) : cell;
+    return this.map.isCluster ? pinnedName(cell) : cell;
   }
 
   cell(cell: number): CellStore {
@@ -137,7 +135,7 @@ export class RedisNodes {
       for (const node of now) if (!ends.has(node)) ends.set(node, begin(node));
     };
     follow();
-    const endFollowing = this.#map.onChanged(follow);
+    const endFollowing = this.map.onChanged(follow);
     return () => {
       endFollowing();
       for (const end of ends.values()) end();
@@ -184,8 +182,8 @@ export class RedisNodes {
   /** Announces that a cell is committed up to a cursor. The message may be lost. */
   announceCommit(announcement: CommitAnnouncement): void {
     const { cell } = announcement;
-    const channel = bookedChannel(this.#map.isCluster ? this.nameOf(cell) : undefined);
-    void this.of(cell).publish(channel, commitMessage(announcement), this.#map.isCluster);
+    const channel = bookedChannel(this.map.isCluster ? this.nameOf(cell) : undefined);
+    void this.of(cell).publish(channel, commitMessage(announcement), this.map.isCluster);
   }
 
   /**
@@ -197,7 +195,7 @@ export class RedisNodes {
     const message = catalogMessage(read);
     const receivers = await Promise.all(
       this.all.flatMap((node) =>
-        this.#changesKeys(node).map((channel) => node.publish(channel, message, this.#map.isCluster)),
+        this.#changesKeys(node).map((channel) => node.publish(channel, message, this.map.isCluster)),
       ),
     );
     return receivers.some((count) => count === undefined || count > 1);
@@ -215,12 +213,12 @@ export class RedisNodes {
     const onMessage = (message: string): void => onRead(readCatalogMessage(message));
     return this.each((node) => {
       const { isOpen, subscribe, close } = node.listen(
-        this.#map.isCluster ? () => this.#changesKeys(node) : changesKey(),
+        this.map.isCluster ? () => this.#changesKeys(node) : changesKey(),
         { ...listening, onMessage },
       );
       // A failed connection attempt is retried, so its error is ignored.
       isOpen.catch(() => {});
-      const endFollowing = this.#map.onChanged(subscribe);
+      const endFollowing = this.map.onChanged(subscribe);
       return () => {
         endFollowing();
         close();
@@ -230,7 +228,7 @@ export class RedisNodes {
 
   /** @returns a function that removes the listener */
   onChanged(listener: () => void): () => void {
-    return this.#map.onChanged(listener);
+    return this.map.onChanged(listener);
   }
 
   /**
@@ -247,7 +245,7 @@ export class RedisNodes {
     const subscriptions = new Set<() => void>();
     const end = this.each((node) => {
       const { isOpen, subscribe, close } = node.listenForCommits(
-        this.#map.isCluster ? () => this.#shardChannels(node, cells(), bookedChannel) : undefined,
+        this.map.isCluster ? () => this.#shardChannels(node, cells(), bookedChannel) : undefined,
         onBooked,
         onError,
       );
@@ -256,7 +254,7 @@ export class RedisNodes {
       isOpen.catch(() => {});
       opened.push(isOpen);
       subscriptions.add(subscribe);
-      const endFollowing = this.#map.onChanged(subscribe);
+      const endFollowing = this.map.onChanged(subscribe);
       return () => {
         subscriptions.delete(subscribe);
         endFollowing();
@@ -292,7 +290,7 @@ export class RedisNodes {
       // A failed connection attempt is retried, so its error is ignored.
       isOpen.catch(() => {});
       subscriptions.add(subscribe);
-      const endFollowing = this.#map.onChanged(subscribe);
+      const endFollowing = this.map.onChanged(subscribe);
       return () => {
         subscriptions.delete(subscribe);
         endFollowing();
@@ -341,7 +339,7 @@ export class RedisNodes {
    */
   async logNotes(log: string): Promise<string[] | undefined> {
     // Search all cells' keys, because a cell may have moved to another node since its note was stored.
-    const places = this.#map.isCluster
+    const places = this.map.isCluster
       ? CELL_NUMBERS.map((cell) => ({ node: this.of(cell), key: logKey(log, this.nameOf(cell)) }))
       : [{ node: this.all[0]!, key: logKey(log) }];
     const asked = await Promise.allSettled(
@@ -373,7 +371,7 @@ export class RedisNodes {
    * the node's cells.
    */
   #keysOf(node: RedisNode, keyOf: (cell?: CellName) => string): string[] {
-    if (!this.#map.isCluster) return [keyOf()];
+    if (!this.map.isCluster) return [keyOf()];
     const cell = CELL_NUMBERS.find((each) => this.of(each) === node);
     return cell === undefined ? [] : [keyOf(this.nameOf(cell))];
   }
@@ -383,7 +381,7 @@ export class RedisNodes {
    * is assigned to the address is unreachable, another node keeps the count.
    */
   failuresOf(address: string): { readonly node: RedisNode; readonly key: string } {
-    if (!this.#map.isCluster) return { node: this.all[0]!, key: authFailuresKey(address) };
+    if (!this.map.isCluster) return { node: this.all[0]!, key: authFailuresKey(address) };
     const first = cellOfText(address);
     let cell = first;
     for (let i = 1; i < CELLS && !this.of(cell).isReady; i++) cell = (first + i) % CELLS;
@@ -403,6 +401,6 @@ export class RedisNodes {
   }
 
   close(): void {
-    this.#map.close();
+    this.map.close();
   }
 }

@@ -91,8 +91,6 @@ interface Choice {
 }
 
 export class OutboxReader {
-  readonly node: RedisNode;
-  readonly #nodes: RedisNodes;
   readonly #client: RedisClient;
   readonly #endFollowing: () => void;
   /**
@@ -114,9 +112,11 @@ export class OutboxReader {
    * Connects in the background.
    * @param nodes all nodes, including this one
    */
-  constructor(node: RedisNode, nodes: RedisNodes, onError: (error: Error) => void) {
-    this.node = node;
-    this.#nodes = nodes;
+  constructor(
+    readonly node: RedisNode,
+    private readonly nodes: RedisNodes,
+    onError: (error: Error) => void,
+  ) {
     this.#client = new RedisClient(node[CLIENT].url, onError);
     // Connection errors are reported to onError, and the connection is retried.
     this.#client.connect().catch(() => {});
@@ -155,7 +155,7 @@ export class OutboxReader {
   }
 
   async #readEntries(choice: Choice, waitMs: number): Promise<CellRead[]> {
-    if (!this.#nodes.isCluster) return this.#readTogether(choice, waitMs);
+    if (!this.nodes.isCluster) return this.#readTogether(choice, waitMs);
     // In a cluster one command can read keys of a single slot only. A blocking read of one cell would delay
     // the reads of the other cells, so the cells are polled.
     const deadline = performance.now() + waitMs;
@@ -183,7 +183,7 @@ export class OutboxReader {
 
   /** @param waitMs maximum time to wait for entries, in ms; 0 to return immediately */
   async #readTogether({ positions, entriesMax }: Choice, waitMs: number): Promise<CellRead[]> {
-    const names = positions.map(({ cell }) => this.#nodes.nameOf(cell));
+    const names = positions.map(({ cell }) => this.nodes.nameOf(cell));
     const keys = names.map(outboxKey);
     const serverId = this.isAtNode ? this.node.serverId : undefined;
     const readEntries = () =>
@@ -242,7 +242,7 @@ export class OutboxReader {
     const waiting = await Promise.all(
       positions.map(async (position) => {
         const [last, booked] = await this.#client.hmgetBuffer(
-          cellKey(this.#nodes.nameOf(position.cell)),
+          cellKey(this.nodes.nameOf(position.cell)),
           'last',
           'booked',
         );

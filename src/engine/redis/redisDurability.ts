@@ -13,7 +13,6 @@ const DURABLE_SETTINGS = {
 };
 
 export class RedisDurability {
-  readonly #client: RedisClient;
   #volatile: readonly string[] = [];
   /**
    * Server run in which the append-only file was found to be off. It is cleared once the file is complete
@@ -21,9 +20,7 @@ export class RedisDurability {
    */
   #logOffIn: string | undefined;
 
-  constructor(client: RedisClient) {
-    this.#client = client;
-  }
+  constructor(private readonly client: RedisClient) {}
 
   /** Settings that allow the server to lose data, as of the last check. Empty if the server is durable. */
   get volatile(): readonly string[] {
@@ -47,7 +44,7 @@ export class RedisDurability {
    * @throws Error if the server does not respond
    */
   async find(): Promise<readonly string[]> {
-    const { serverId } = this.#client;
+    const { serverId } = this.client;
     const found = await this.#volatileSettings();
     if (found.some((setting) => setting.startsWith('appendonly '))) {
       this.#logOffIn = serverId;
@@ -62,7 +59,7 @@ export class RedisDurability {
   }
 
   async #volatileSettings(): Promise<string[]> {
-    const answer = (await this.#client.config('GET', ...Object.keys(DURABLE_SETTINGS))) as string[];
+    const answer = (await this.client.config('GET', ...Object.keys(DURABLE_SETTINGS))) as string[];
     const settings = new Map<string, string>();
     for (let i = 0; i + 1 < answer.length; i += 2) settings.set(answer[i]!, answer[i + 1]!);
     return Object.entries(DURABLE_SETTINGS).flatMap(([name, value]) =>
@@ -72,7 +69,7 @@ export class RedisDurability {
 
   /** True if no rewrite of the append-only file is under way or scheduled, and the last rewrite succeeded. */
   async #isLogWhole(): Promise<boolean> {
-    const info = await this.#client.info('persistence');
+    const info = await this.client.info('persistence');
     return ['aof_rewrite_in_progress:0', 'aof_rewrite_scheduled:0', 'aof_last_bgrewrite_status:ok'].every(
       (line) => info.includes(line),
     );

@@ -22,14 +22,13 @@ export interface DurabilityListener {
  */
 class DurabilityWatch extends PeriodicService {
   readonly name = 'durability watch of a node';
-  readonly #node: RedisNode;
-  readonly #listener: DurabilityListener;
   #volatileReplicas = '';
 
-  constructor(node: RedisNode, listener: DurabilityListener) {
+  constructor(
+    private readonly node: RedisNode,
+    private readonly listener: DurabilityListener,
+  ) {
     super({ everyMs: TURN_MS, firstAfterMs: TURN_MS });
-    this.#node = node;
-    this.#listener = listener;
   }
 
   override async start(): Promise<void> {
@@ -38,10 +37,10 @@ class DurabilityWatch extends PeriodicService {
   }
 
   protected async turn(): Promise<void> {
-    const replicas = this.#node.volatileReplicas.join();
-    if (replicas !== this.#volatileReplicas) this.#listener.onReplicasChanged();
+    const replicas = this.node.volatileReplicas.join();
+    if (replicas !== this.#volatileReplicas) this.listener.onReplicasChanged();
     this.#volatileReplicas = replicas;
-    if (await this.#node.durability.look()) this.#listener.onChanged();
+    if (await this.node.durability.look()) this.listener.onChanged();
   }
 
   /** A failed check is ignored: if a server does not respond, nothing new is known about its settings. */
@@ -54,20 +53,18 @@ class DurabilityWatch extends PeriodicService {
  */
 export class DurabilityWatches implements Service {
   readonly name = 'durability watch';
-  readonly #nodes: RedisNodes;
-  readonly #listener: DurabilityListener;
   #end: (() => void) | undefined;
 
-  constructor(nodes: RedisNodes, listener: DurabilityListener) {
-    this.#nodes = nodes;
-    this.#listener = listener;
-  }
+  constructor(
+    private readonly nodes: RedisNodes,
+    private readonly listener: DurabilityListener,
+  ) {}
 
   /** Resolves after the first check of all current nodes. */
   async start(): Promise<void> {
     const started: Promise<void>[] = [];
-    this.#end = this.#nodes.each((node) => {
-      const watch = new DurabilityWatch(node, this.#listener);
+    this.#end = this.nodes.each((node) => {
+      const watch = new DurabilityWatch(node, this.listener);
       started.push(watch.start());
       return () => void watch.stop();
     });
@@ -80,7 +77,7 @@ export class DurabilityWatches implements Service {
   }
 
   health(): Health {
-    const volatile = this.#nodes.all.flatMap((node) => node.durability.volatile);
+    const volatile = this.nodes.all.flatMap((node) => node.durability.volatile);
     return volatile.length === 0 ? HEALTHY : unhealthy(volatile.join('; '));
   }
 }

@@ -43,12 +43,13 @@ export interface Replicas {
 
 export class ReplicatedCalls {
   readonly #lines: readonly Line[];
-  readonly #replicas: Replicas;
   #isLate = false;
 
   /** Connects in the background. */
-  constructor(open: () => RedisClient, replicas: Replicas) {
-    this.#replicas = replicas;
+  constructor(
+    open: () => RedisClient,
+    private readonly replicas: Replicas,
+  ) {
     this.#lines = Array.from({ length: LINES }, () => ({ client: open(), waits: 0, wait: undefined }));
     // Connection errors are reported, and the connection is retried.
     for (const { client } of this.#lines) client.connect().catch(() => {});
@@ -59,7 +60,7 @@ export class ReplicatedCalls {
    * acknowledge.
    */
   get isCurrent(): boolean {
-    return !this.#isLate && this.#replicas.count > 0 && this.#replicas.areDurable;
+    return !this.#isLate && this.replicas.count > 0 && this.replicas.areDurable;
   }
 
   close(): void {
@@ -118,8 +119,8 @@ export class ReplicatedCalls {
     line.wait ??= new Promise((resolve) => {
       queueMicrotask(() => {
         line.wait = undefined;
-        const wanted = this.#replicas.count;
-        if (wanted === 0 || !this.#replicas.areDurable) {
+        const wanted = this.replicas.count;
+        if (wanted === 0 || !this.replicas.areDurable) {
           resolve(false);
           return;
         }
@@ -127,7 +128,7 @@ export class ReplicatedCalls {
         line.client
           .call('WAIT', wanted, this.#isLate ? LATE_WAIT_MS : WAIT_MS)
           .then(
-            (acknowledged) => Number(acknowledged) >= wanted && this.#replicas.areDurable,
+            (acknowledged) => Number(acknowledged) >= wanted && this.replicas.areDurable,
             () => false,
           )
           .then((isReplicated) => {

@@ -54,37 +54,34 @@ export interface ScriptOptions {
 }
 
 export class Scripts {
-  readonly #nodes: RedisNodes;
-  readonly #options: ScriptOptions;
-
-  constructor(nodes: RedisNodes, options: ScriptOptions) {
-    this.#nodes = nodes;
-    this.#options = options;
-  }
+  constructor(
+    private readonly nodes: RedisNodes,
+    private readonly options: ScriptOptions,
+  ) {}
 
   /** Calls a script that begins with lua/include/cell.lua, and returns its binary reply. */
   async command(operation: string, call: CellCall): Promise<Buffer> {
-    const node = this.#nodes.of(call.cell);
+    const node = this.nodes.of(call.cell);
     const script = node.script(operation);
     return node.run(script, this.#keys(call), this.#args(call, node.knownServerId())) as Promise<Buffer>;
   }
 
   /** Calls a script like {@link command}, and reports whether every replica of the node has its writes. */
   async replicated(operation: string, call: CellCall): Promise<ReplicatedReply> {
-    const node = this.#nodes.of(call.cell);
+    const node = this.nodes.of(call.cell);
     return node.runReplicated(node.script(operation), this.#keys(call), (serverId) =>
       this.#args(call, serverId),
     );
   }
 
   #keys({ cell }: CellCall): string[] {
-    const name = this.#nodes.nameOf(cell);
+    const name = this.nodes.nameOf(cell);
     return [cellKey(name), partnersKey(name), playersKey(name), gamesKey(name), outboxKey(name)];
   }
 
   #args(call: CellCall, serverId: string): (string | number | Buffer)[] {
     const { cell, epoch, operationField, operationId, args, answered, reach, newestMove } = call;
-    const { outboxMax, clock } = this.#options;
+    const { outboxMax, clock } = this.options;
     return [
       cellToken(epoch, serverId),
       cell,
@@ -105,7 +102,7 @@ export class Scripts {
    * Counts a failed authentication of a client address. The count never exceeds the limit by more than one.
    */
   async countFailure(address: string, limit: number): Promise<{ count: number; timeMs: number }> {
-    const { node, key } = this.#nodes.failuresOf(address);
+    const { node, key } = this.nodes.failuresOf(address);
     const reply = await node.run(node.script('countFailure'), [key], [limit]);
     const [count, second] = reply as [number, number];
     return { count, timeMs: second * 1000 };

@@ -81,7 +81,6 @@ const LOOK_UPS: FairLimits = { atOnce: 12, atOnceOfOwner: 4, held: 1024, heldOfO
 
 export class RequestIds extends PeriodicService {
   readonly name = 'filters of request ids';
-  readonly #options: RequestIdsOptions;
   /** Look-ups in the ledger. A partner that keeps repeating old ids delays only its own requests. */
   readonly #lookUps = new FairQueue(LOOK_UPS);
   readonly #filters = new Map<string, RequestFilter>();
@@ -108,9 +107,8 @@ export class RequestIds extends PeriodicService {
    */
   readonly lookUps = { bound: 0, fresh: 0, refused: 0 };
 
-  constructor(options: RequestIdsOptions) {
+  constructor(private readonly options: RequestIdsOptions) {
     super({ everyMs: options.everyMs, firstAfterMs: options.everyMs });
-    this.#options = options;
   }
 
   /**
@@ -126,7 +124,7 @@ export class RequestIds extends PeriodicService {
   }
 
   get bytesMax(): number {
-    return this.#options.filterBytesMax;
+    return this.options.filterBytesMax;
   }
 
   /**
@@ -198,7 +196,7 @@ export class RequestIds extends PeriodicService {
   }
 
   async #find({ cell, formerCells = [], partnerId }: IdHolder, requestId: string) {
-    const { store } = this.#options;
+    const { store } = this.options;
     const hash = Buffer.alloc(REQUEST_KEY_BYTES);
     writeRequestKey(hash, 0, partnerId, requestId);
     const high = hash.readUInt32BE(0);
@@ -250,15 +248,15 @@ export class RequestIds extends PeriodicService {
   }
 
   protected async turn(): Promise<void> {
-    if (this.#options.newestVersion() !== this.#knownVersion) await this.refresh();
+    if (this.options.newestVersion() !== this.#knownVersion) await this.refresh();
   }
 
   protected onTurnFailed(error: unknown): void {
-    this.#options.onError(error);
+    this.options.onError(error);
   }
 
   async #read(): Promise<void> {
-    const { runs: store, filterBytesMax } = this.#options;
+    const { runs: store, filterBytesMax } = this.options;
     const version = await store.requestRunReads.version();
     await store.requestRunReads.read((read) => {
       const { runs } = read;
@@ -313,7 +311,7 @@ export class RequestIds extends PeriodicService {
       bytes: run.filterBytes,
       folds: this.#filters.get(nameOf(run))?.folds ?? 0,
     }));
-    const planned = plannedFolds(sizes, this.#options.filterBytesMax);
+    const planned = plannedFolds(sizes, this.options.filterBytesMax);
     runs.forEach((run, place) => {
       const filter = this.#filters.get(nameOf(run));
       while (filter !== undefined && filter.folds < planned[place]!) filter.fold();

@@ -87,18 +87,14 @@ interface Owned {
 }
 
 export class RequestRunReads {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
+  constructor(private readonly sql: Sql) {}
 
   /**
    * Reads the state of the runs, and then the wanted filters.
    * @throws Error if Postgres fails, or if a filter differs from the bytes that were written
    */
   async read(begin: (read: RunsRead) => FilterReading): Promise<void> {
-    await this.#sql.begin(async (tx) => {
+    await this.sql.begin(async (tx) => {
       const times = await bindingTimes(tx);
       const reading = begin({ cells: await runsWatermarks(tx), runs: await requestRuns(tx), times });
       for (const run of reading.wanted) {
@@ -139,7 +135,7 @@ export class RequestRunReads {
     runs: readonly Pick<RequestRun, 'runId' | 'filterHash'>[],
     hash: Buffer,
   ): Promise<Buffer[] | undefined> {
-    const rows = await this.#sql<{ pairs: Buffer }[]>`
+    const rows = await this.sql<{ pairs: Buffer }[]>`
       SELECT pairs FROM ${rowsOf(runs, { runId: 'int', filterHash: 'bigint' }, 'r')}
       JOIN request_runs USING (run_id, filter_hash)
       CROSS JOIN LATERAL (
@@ -153,7 +149,7 @@ export class RequestRunReads {
    * because a run never changes.
    */
   async version(): Promise<string> {
-    const [row] = await this.#sql<{ version: string }[]>`${RUNS_VERSION}`;
+    const [row] = await this.sql<{ version: string }[]>`${RUNS_VERSION}`;
     return row!.version;
   }
 }

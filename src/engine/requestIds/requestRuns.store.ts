@@ -329,15 +329,13 @@ class RunReader {
    */
   readonly #pairs = new RequestPairs(PAIRS_OF_PAGE);
   #taken = 0;
-  readonly #tx: Transaction;
-  readonly #runId: number;
   #after = '';
   #isEnded = false;
 
-  constructor(tx: Transaction, runId: number) {
-    this.#tx = tx;
-    this.#runId = runId;
-  }
+  constructor(
+    private readonly tx: Transaction,
+    private readonly runId: number,
+  ) {}
 
   /** True if all pairs that were read of the run have been taken. */
   get isDry(): boolean {
@@ -355,9 +353,9 @@ class RunReader {
     page.count = 0;
     this.#taken = 0;
     let blocks = 0;
-    const rows = this.#tx.read(`
+    const rows = this.tx.read(`
       COPY (SELECT first_hash, pairs FROM request_blocks
-            WHERE run_id = ${this.#runId} AND first_hash > '\\x${this.#after}' ORDER BY first_hash LIMIT ${BLOCKS_A_PAGE})
+            WHERE run_id = ${this.runId} AND first_hash > '\\x${this.#after}' ORDER BY first_hash LIMIT ${BLOCKS_A_PAGE})
       TO STDOUT (FORMAT binary)`);
     await readRows(rows, (row) => {
       page.addBlock(row.lengthOf(1), (target, at) => row.copy(1, target, at));

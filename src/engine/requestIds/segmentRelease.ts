@@ -79,21 +79,19 @@ const RELEASE_AFTER_MS = 5000;
 
 export class SegmentRelease extends PeriodicService {
   readonly name = 'release of request ids';
-  readonly #sql: Sql;
-  readonly #nodes: RedisNodes;
-  readonly #options: SegmentReleaseOptions;
   readonly #leases = new Map<number, CellLease>();
   readonly #seenMs = new Map<number, number>();
   readonly #aged = new Map<number, AgedMark>();
   /** Number of request ids written to runs since this process started. */
   ids = 0;
 
-  constructor(sql: Sql, nodes: RedisNodes, options: SegmentReleaseOptions) {
+  constructor(
+    private readonly sql: Sql,
+    private readonly nodes: RedisNodes,
+    private readonly options: SegmentReleaseOptions,
+  ) {
     const everyMs = Math.min(TURN_MS_MAX, options.windowMs / 4);
     super({ everyMs, firstAfterMs: everyMs });
-    this.#sql = sql;
-    this.#nodes = nodes;
-    this.#options = options;
   }
 
   own(lease: CellLease): void {
@@ -105,7 +103,7 @@ export class SegmentRelease extends PeriodicService {
   }
 
   protected onTurnFailed(error: unknown): void {
-    if (!isOutrun(error)) this.#options.events.emit('TaskFailed', { task: 'request id release', error });
+    if (!isOutrun(error)) this.options.events.emit('TaskFailed', { task: 'request id release', error });
   }
 
   protected async turn(): Promise<void> {
@@ -136,7 +134,7 @@ export class SegmentRelease extends PeriodicService {
     this.ids += ids;
     if (ids > 0) {
       const seconds = (performance.now() - started) / 1000;
-      this.#options.events.emit('RunWritten', { ids, seconds });
+      this.options.events.emit('RunWritten', { ids, seconds });
     }
     await ofEach(held, ([cell, segments]) =>
       this.#release(cell, segments, marks.get(cell)?.runsReachId ?? 0n),
@@ -147,7 +145,7 @@ export class SegmentRelease extends PeriodicService {
   }
 
   async #marks(): Promise<ReadonlyMap<number, RunsWatermark>> {
-    return new Map((await runsWatermarks(this.#sql)).map((each) => [each.cell, each]));
+    return new Map((await runsWatermarks(this.sql)).map((each) => [each.cell, each]));
   }
 
   /**
@@ -162,16 +160,16 @@ export class SegmentRelease extends PeriodicService {
 
   /** Closes the open segment if it has an entry and is older than the window. */
   async #closed(lease: CellLease): Promise<CellSegments | undefined> {
-    const { windowMs, onFailpoint } = this.#options;
-    const segments = await requestSegments(this.#nodes, lease.cell);
+    const { windowMs, onFailpoint } = this.options;
+    const segments = await requestSegments(this.nodes, lease.cell);
     if (segments === undefined) return undefined;
     const { closed, newestEntryId, releasedId } = segments;
     const begin = closed.at(-1) ?? releasedId;
     if (closed.length >= CLOSED_MAX || newestEntryId <= begin) return segments;
-    const nowMs = await this.#nodes.of(lease.cell).timeMs();
+    const nowMs = await this.nodes.of(lease.cell).timeMs();
     const beganMs = begin === 0n ? this.#firstSeen(lease.cell, nowMs) : entryTimeMs(begin);
     if (nowMs - beganMs < windowMs) return segments;
-    const now = await closeSegment(this.#nodes, lease, segments);
+    const now = await closeSegment(this.nodes, lease, segments);
     onFailpoint('release.closed');
     return now;
   }
@@ -192,7 +190,7 @@ export class SegmentRelease extends PeriodicService {
     held: ReadonlyMap<number, CellSegments>,
     marks: ReadonlyMap<number, RunsWatermark>,
   ): Promise<{ ids: number; isMore: boolean } | undefined> {
-    const { committedIds, onFailpoint } = this.#options;
+    const { committedIds, onFailpoint } = this.options;
     const due: DueIds[] = [];
     let isLate = false;
     for (const [cell, { closed, releasedId }] of held) {
@@ -211,15 +209,15 @@ export class SegmentRelease extends PeriodicService {
     }
     if (due.length === 0) return undefined;
     const cycle = new DutyCycle(isLate ? 1 : WORKED_SHARE);
-    const step = await writeRun(this.#sql, due, this.#pauses(cycle), onFailpoint);
+    const step = await writeRun(this.sql, due, this.#pauses(cycle), onFailpoint);
     onFailpoint('release.committed');
     return step;
   }
 
   /** Releases those segments of a cell whose ids are in runs and which are older than the window. */
   async #release(cell: number, read: CellSegments, runsReachId: bigint): Promise<void> {
-    const { windowMs, onFailpoint } = this.#options;
-    const nowMs = await this.#nodes.of(cell).timeMs();
+    const { windowMs, onFailpoint } = this.options;
+    const nowMs = await this.nodes.of(cell).timeMs();
     const aged = this.#agedMark(cell).of(runsReachId, Math.min(RELEASE_AFTER_MS, windowMs));
     for (let segments = read; ; ) {
       const lease = this.#leases.get(cell);
@@ -227,7 +225,7 @@ export class SegmentRelease extends PeriodicService {
       if (lease === undefined || oldest === undefined || oldest > aged) return;
       if (nowMs - entryTimeMs(oldest) < windowMs) return;
       const { first } = segments;
-      segments = await releaseSegment(this.#nodes, lease, segments);
+      segments = await releaseSegment(this.nodes, lease, segments);
       onFailpoint('release.released');
       // Another process has changed the segments in the meantime, so this process does nothing.
       if (segments.first === first) return;
@@ -244,27 +242,27 @@ export class SegmentRelease extends PeriodicService {
    * Advances the binding cut-off every half window, and drops the runs whose request ids are no longer bound.
    */
   async #drop(lease: CellLease, decidedMs: number): Promise<void> {
-    const { windowMs, onFailpoint } = this.#options;
+    const { windowMs, onFailpoint } = this.options;
     // The binding cut-off follows the earlier of the clocks of Redis and this process, so that no run is
     // dropped because one clock is ahead.
-    const nowMs = Math.min(Date.now(), await this.#nodes.of(lease.cell).timeMs());
+    const nowMs = Math.min(Date.now(), await this.nodes.of(lease.cell).timeMs());
     if (nowMs - decidedMs < windowMs / 2) return;
-    const bindingMs = await moveBinding(this.#sql, lease, nowMs);
+    const bindingMs = await moveBinding(this.sql, lease, nowMs);
     onFailpoint('release.moved');
-    const times = await bindingTimes(this.#sql);
-    for (const run of await requestRuns(this.#sql)) {
+    const times = await bindingTimes(this.sql);
+    for (const run of await requestRuns(this.sql)) {
       if (run.cell !== lease.cell || times.untilMsOf(spanOf(run)) > bindingMs || this.isStopped) continue;
-      await dropRun(this.#sql, lease, run);
+      await dropRun(this.sql, lease, run);
     }
   }
 
   async #merge(): Promise<void> {
-    const spanMsMax = ((await bindingTimes(this.#sql)).seconds * 1000) / MERGED_SHARE;
+    const spanMsMax = ((await bindingTimes(this.sql)).seconds * 1000) / MERGED_SHARE;
     for (let merges = 0; merges < MERGES_A_TURN && !this.isStopped; merges++) {
-      const work = this.#mergeOf(await requestRuns(this.#sql), spanMsMax);
+      const work = this.#mergeOf(await requestRuns(this.sql), spanMsMax);
       if (work === undefined) return;
-      await mergeRuns(this.#sql, work.lease, work.runs, this.#pauses(new DutyCycle(WORKED_SHARE)));
-      this.#options.onFailpoint('release.merged');
+      await mergeRuns(this.sql, work.lease, work.runs, this.#pauses(new DutyCycle(WORKED_SHARE)));
+      this.options.onFailpoint('release.merged');
     }
   }
 

@@ -43,8 +43,6 @@ export interface RegistryOptions {
 
 export class ProcessRegistry extends PeriodicService {
   readonly name = 'process registry';
-  readonly #sql: Sql;
-  readonly #options: RegistryOptions;
   readonly #facts: ProcessFacts;
   #format = 1;
   #problem: string | undefined;
@@ -54,11 +52,12 @@ export class ProcessRegistry extends PeriodicService {
   /** Time at which the read that found the current format began, on the scale of performance.now(). */
   #formatReadAtMs = Number.NEGATIVE_INFINITY;
 
-  constructor(sql: Sql, options: RegistryOptions) {
+  constructor(
+    private readonly sql: Sql,
+    private readonly options: RegistryOptions,
+  ) {
     super({ everyMs: FORMAT_EVERY_MS, firstAfterMs: FORMAT_EVERY_MS });
     const { version, roles } = options;
-    this.#sql = sql;
-    this.#options = options;
     this.#facts = { processId: randomUUID(), version, roles, host: hostname(), formats: FORMATS };
     options.events.on('FormatRead', ({ format, beganAtMs }) => {
       this.#learn(format, beganAtMs);
@@ -70,16 +69,16 @@ export class ProcessRegistry extends PeriodicService {
   /** @throws FormatError if this build can't read the written format */
   override async start(): Promise<void> {
     this.#format = await this.#register();
-    if (this.#options.isAlone && this.#format < FORMATS.newest) {
-      await finishUpgrade(this.#sql, 'start', FORMATS.newest);
-      this.#format = (await seeProcess(this.#sql, this.#facts.processId)).format;
+    if (this.options.isAlone && this.#format < FORMATS.newest) {
+      await finishUpgrade(this.sql, 'start', FORMATS.newest);
+      this.#format = (await seeProcess(this.sql, this.#facts.processId)).format;
     }
     await super.start();
   }
 
   override async stop(): Promise<void> {
     await super.stop();
-    await forgetProcess(this.#sql, this.#facts.processId).catch(this.#report);
+    await forgetProcess(this.sql, this.#facts.processId).catch(this.#report);
   }
 
   get processId(): string {
@@ -113,11 +112,11 @@ export class ProcessRegistry extends PeriodicService {
     try {
       assertReads(FORMATS, format);
       this.#problem = undefined;
-      this.#options.events.emit('FormatChanged', { format });
+      this.options.events.emit('FormatChanged', { format });
     } catch (error) {
       if (!(error instanceof FormatError)) throw error;
       this.#problem = error.message;
-      this.#options.events.emit('FormatUnreadable', { reason: error.message });
+      this.options.events.emit('FormatUnreadable', { reason: error.message });
     }
   }
 
@@ -126,8 +125,8 @@ export class ProcessRegistry extends PeriodicService {
    * @returns the format, and whether this process is registered, as far as that was checked
    */
   async #look(): Promise<{ format: number; isKnown: boolean }> {
-    if (performance.now() < this.#seeAt) return { format: await writtenFormat(this.#sql), isKnown: true };
-    const seen = await seeProcess(this.#sql, this.#facts.processId);
+    if (performance.now() < this.#seeAt) return { format: await writtenFormat(this.sql), isKnown: true };
+    const seen = await seeProcess(this.sql, this.#facts.processId);
     this.#seeAt = performance.now() + SEEN_EVERY_MS;
     return seen;
   }
@@ -139,9 +138,9 @@ export class ProcessRegistry extends PeriodicService {
   }
 
   #register(): Promise<number> {
-    return registerProcess(this.#sql, this.#facts, (format) => assertReads(FORMATS, format));
+    return registerProcess(this.sql, this.#facts, (format) => assertReads(FORMATS, format));
   }
 
   readonly #report = (error: unknown): void =>
-    this.#options.events.emit('TaskFailed', { task: 'process registry', error });
+    this.options.events.emit('TaskFailed', { task: 'process registry', error });
 }

@@ -13,15 +13,12 @@ const PIECE_MS = 2;
 const REST_MS_MAX = 100;
 
 export class DutyCycle {
-  readonly #share: number;
   #beganMs = performance.now();
 
   /**
    * @param share maximum fraction of the time that the work may use, above 0 and up to 1; 1 means no pauses
    */
-  constructor(share: number) {
-    this.#share = share;
-  }
+  constructor(private readonly share: number) {}
 
   /**
    * Called at the end of each piece of work. Lets the event loop run, and pauses if the work since the last
@@ -29,11 +26,11 @@ export class DutyCycle {
    */
   async pieceEnded(): Promise<void> {
     const workedMs = performance.now() - this.#beganMs;
-    if (this.#share === 1 || workedMs < PIECE_MS) {
+    if (this.share === 1 || workedMs < PIECE_MS) {
       await turnOfLoop();
       return;
     }
-    await rest(Math.min(REST_MS_MAX, workedMs * (1 / this.#share - 1)));
+    await rest(Math.min(REST_MS_MAX, workedMs * (1 / this.share - 1)));
     this.#beganMs = performance.now();
   }
 }

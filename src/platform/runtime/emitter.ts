@@ -2,12 +2,9 @@
 
 export class Emitter<Events> {
   readonly #handlers = new Map<keyof Events, ((data: never) => void)[]>();
-  readonly #onHandlerError: (error: unknown, event: keyof Events) => void;
 
   /** @param onHandlerError called when a handler throws; the other handlers are still called */
-  constructor(onHandlerError: (error: unknown, event: keyof Events) => void) {
-    this.#onHandlerError = onHandlerError;
-  }
+  constructor(private readonly onHandlerError: (error: unknown, event: keyof Events) => void) {}
 
   on<E extends keyof Events>(event: E, handler: (data: Events[E]) => void): void {
     const handlers = this.#handlers.get(event);
@@ -21,7 +18,7 @@ export class Emitter<Events> {
       try {
         (handler as (data: Events[E]) => void)(data);
       } catch (error) {
-        this.#onHandlerError(error, event);
+        this.onHandlerError(error, event);
       }
     }
   }

@@ -29,15 +29,12 @@ interface OfOwner {
 }
 
 export class FairQueue {
-  readonly #limits: FairLimits;
   #running = 0;
   #held = 0;
   #waiting: Waiting[] = [];
   readonly #owners = new Map<number, OfOwner>();
 
-  constructor(limits: FairLimits) {
-    this.#limits = limits;
-  }
+  constructor(private readonly limits: FairLimits) {}
 
   /**
    * Runs a job as soon as the limits allow.
@@ -45,7 +42,7 @@ export class FairQueue {
    * @throws QueueFullError or TurnLateError if the job was not run; otherwise the error of the job
    */
   async run<T>(owner: number, job: () => Promise<T>, deadline?: number): Promise<T> {
-    const { atOnce, atOnceOfOwner, held, heldOfOwner } = this.#limits;
+    const { atOnce, atOnceOfOwner, held, heldOfOwner } = this.limits;
     const own = this.#owners.get(owner) ?? { running: 0, held: 0 };
     if (this.#held >= held || own.held >= heldOfOwner) throw new QueueFullError('Too many requests wait');
     this.#owners.set(owner, own);
@@ -97,7 +94,7 @@ export class FairQueue {
   /** Starts the job that has waited longest among the owners that are below their limit. */
   #startNext(): void {
     const place = this.#waiting.findIndex(
-      ({ owner }) => this.#owners.get(owner)!.running < this.#limits.atOnceOfOwner,
+      ({ owner }) => this.#owners.get(owner)!.running < this.limits.atOnceOfOwner,
     );
     if (place >= 0) this.#waiting.splice(place, 1)[0]!.start();
   }

@@ -17,9 +17,6 @@ export interface ErrorLog {
 export type StopOrder = 'in-reverse' | 'together';
 
 export class ServiceGroup implements Service {
-  readonly name: string;
-  readonly #log: ErrorLog;
-  readonly #stopOrder: StopOrder;
   /** Services that are not started yet. */
   readonly #planned: Service[];
   readonly #started: Service[] = [];
@@ -28,21 +25,18 @@ export class ServiceGroup implements Service {
   readonly #ending = new Set<Service>();
 
   constructor(
-    name: string,
-    log: ErrorLog,
+    readonly name: string,
+    private readonly log: ErrorLog,
     services: readonly Service[] = [],
-    stopOrder: StopOrder = 'in-reverse',
+    private readonly stopOrder: StopOrder = 'in-reverse',
   ) {
-    this.name = name;
-    this.#log = log;
     this.#planned = [...services];
-    this.#stopOrder = stopOrder;
   }
 
   /** Timeout of the group's stop, in ms. It is long enough for each service to use its own timeout. */
   get stopTimeoutMs(): number {
     const timeouts = [...this.#planned, ...this.#started].map(timeoutOf);
-    return this.#stopOrder === 'together'
+    return this.stopOrder === 'together'
       ? Math.max(0, ...timeouts)
       : timeouts.reduce((sum, timeoutMs) => sum + timeoutMs, 0);
   }
@@ -95,7 +89,7 @@ export class ServiceGroup implements Service {
 
   async #stopAll(): Promise<void> {
     const services = this.#started.splice(0).reverse();
-    if (this.#stopOrder === 'together') await Promise.all(services.map((service) => this.#end(service)));
+    if (this.stopOrder === 'together') await Promise.all(services.map((service) => this.#end(service)));
     else for (const service of services) await this.#end(service);
   }
 
@@ -104,7 +98,7 @@ export class ServiceGroup implements Service {
     try {
       await withTimeout(service.stop(), timeoutOf(service));
     } catch (error) {
-      this.#log.error({ err: error, service: service.name }, 'service did not stop cleanly');
+      this.log.error({ err: error, service: service.name }, 'service did not stop cleanly');
     } finally {
       this.#ending.delete(service);
     }

@@ -32,21 +32,19 @@ export function anchorDay(cron: string, nowMs: number): string | undefined {
 
 export class AuditAnchors extends PeriodicService {
   readonly name = 'audit anchor';
-  readonly #options: AuditAnchorOptions;
 
-  constructor(options: AuditAnchorOptions) {
+  constructor(private readonly options: AuditAnchorOptions) {
     super({ everyMs: TURN_MS, firstAfterMs: TURN_MS });
-    this.#options = options;
   }
 
   protected async turn(): Promise<void> {
-    const { sql, cron, now } = this.#options;
+    const { sql, cron, now } = this.options;
     const day = anchorDay(cron, now());
     // The public log polls for waiting records every two seconds, so there is no need to wake it here.
     if (day !== undefined) await noteAuditHead(sql, day);
   }
 
   protected onTurnFailed(error: unknown): void {
-    this.#options.events.emit('TaskFailed', { task: 'audit anchor', error });
+    this.options.events.emit('TaskFailed', { task: 'audit anchor', error });
   }
 }

@@ -57,7 +57,6 @@ const ROUND_MS = 3 * ASK_WITHIN_MS;
 
 export class Cosigning extends PeriodicService {
   readonly name = 'witnesses';
-  readonly #options: CosigningOptions;
   readonly #holder = randomUUID();
   /** Witnesses by vkey. */
   readonly #witnesses: ReadonlyMap<string, Witness>;
@@ -69,9 +68,8 @@ export class Cosigning extends PeriodicService {
   readonly #answers = new Map<string, SubmissionResult['result']>();
   #look: WitnessLook = { published: 0, ages: [] };
 
-  constructor(options: CosigningOptions) {
+  constructor(private readonly options: CosigningOptions) {
     super({ everyMs: Math.min(LOOK_MS, options.everyMs), firstAfterMs: 0 });
-    this.#options = options;
     this.#witnesses = new Map(options.policy.witnesses.map((witness) => [vkeyOf(witness), witness]));
   }
 
@@ -98,7 +96,7 @@ export class Cosigning extends PeriodicService {
   }
 
   protected async turn(): Promise<void> {
-    const { sql, everyMs } = this.#options;
+    const { sql, everyMs } = this.options;
     const started = performance.now();
     const round = await beginRound(sql, {
       holder: this.#holder,
@@ -113,11 +111,11 @@ export class Cosigning extends PeriodicService {
       }
     }
     this.#look = await lookAtWitnesses(sql);
-    this.#options.onPublished(this.#look.published);
+    this.options.onPublished(this.#look.published);
   }
 
   protected onTurnFailed(error: unknown): void {
-    this.#options.events.emit('TaskFailed', { task: 'public log cosigning', error });
+    this.options.events.emit('TaskFailed', { task: 'public log cosigning', error });
   }
 
   /**
@@ -135,7 +133,7 @@ export class Cosigning extends PeriodicService {
       if (witness === undefined || hasCosigned || !isDue || this.#asking.has(vkey)) continue;
       const asking = this.#ask(witness, newest, size)
         .then((isPublished) => {
-          if (isPublished && !this.#options.policy.hasNoQuorum) enough();
+          if (isPublished && !this.options.policy.hasNoQuorum) enough();
         })
         .catch((error: unknown) => this.onTurnFailed(error))
         .finally(() => this.#asking.delete(vkey));
@@ -154,7 +152,7 @@ export class Cosigning extends PeriodicService {
     const answer = await submit(witness, { size, text, note }, known <= size ? known : 0, prove).catch(
       (error: unknown): SubmissionResult => ({ result: 'failed', problem: (error as Error).message }),
     );
-    const { sql } = this.#options;
+    const { sql } = this.options;
     const isPublished =
       answer.result === 'cosigned' &&
       (await storeCosignatures(sql, newest, (stored) => this.#added(stored, answer.line)));
@@ -179,7 +177,7 @@ export class Cosigning extends PeriodicService {
    * witness is checked as possible evidence of a fork.
    */
   async #isOurs(witness: Witness, size: number): Promise<boolean> {
-    const { sql, judge } = this.#options;
+    const { sql, judge } = this.options;
     const state = (await logState(sql))!;
     if (size <= state.size) return true;
     const note = await witnessNote(state.origin, witness.url!);
@@ -190,7 +188,7 @@ export class Cosigning extends PeriodicService {
   async #prove(logId: number, old: number, size: number): Promise<Buffer[]> {
     if (old === 0 || old === size) return [];
     const wanted = tilesRead(size, (read) => consistencyPath(old, size, read));
-    const tiles = await readTiles(this.#options.sql, logId, wanted);
+    const tiles = await readTiles(this.options.sql, logId, wanted);
     return consistencyPath(old, size, (level, index) => {
       const place = tileWith(level, index, size);
       return hashInTile(tiles.get(`${place.level}/${place.index}`)!, level, index);
@@ -199,7 +197,7 @@ export class Cosigning extends PeriodicService {
 
   /** An older cosignature of the same key is replaced. */
   #added(stored: string, line: SignatureLine): { note: string; cosignatures: number; isEnough: boolean } {
-    const { policy } = this.#options;
+    const { policy } = this.options;
     const note = parseNote(stored);
     const others = note.lines.filter(({ name, keyId }) => name !== line.name || keyId !== line.keyId);
     const kept = [...others, line];
@@ -219,6 +217,6 @@ export class Cosigning extends PeriodicService {
     this.#answers.set(vkey, answer.result);
     if (before === answer.result) return;
     const problem = answer.result === 'cosigned' ? undefined : answer.problem;
-    this.#options.events.emit('WitnessChanged', { witness: witness.label, result: answer.result, problem });
+    this.options.events.emit('WitnessChanged', { witness: witness.label, result: answer.result, problem });
   }
 }

@@ -98,7 +98,6 @@ export async function readEvidence(
 
 export class EvidenceWatch extends PeriodicService {
   readonly name = 'public log verification';
-  readonly #options: EvidenceOptions;
   #isFirst = true;
   /**
    * Reason why the copy of the log that Postgres has recorded counts as missing; undefined if the copy
@@ -108,9 +107,8 @@ export class EvidenceWatch extends PeriodicService {
   /** Log, keys and notes of the newest check that found no evidence ({@link #textOf}). */
   #judged: string | undefined;
 
-  constructor(options: EvidenceOptions) {
+  constructor(private readonly options: EvidenceOptions) {
     super({ everyMs: FIRST_EVERY_MS, firstAfterMs: FIRST_EVERY_MS });
-    this.#options = options;
   }
 
   /** Runs the first check before any cell is prepared and before anything is appended. */
@@ -131,7 +129,7 @@ export class EvidenceWatch extends PeriodicService {
    * @returns whether dealing must wait
    */
   async #isCopyMissing(): Promise<boolean> {
-    const { sql, folder, events } = this.#options;
+    const { sql, folder, events } = this.options;
     const copy = await logCopyIn(folder);
     const damage = copy.state === 'unreadable' ? copy.reason : undefined;
     const reason =
@@ -147,7 +145,7 @@ export class EvidenceWatch extends PeriodicService {
    * @returns whether the note is evidence, which halts the log
    */
   async judge(source: Source): Promise<boolean> {
-    const { sql, keys } = this.#options;
+    const { sql, keys } = this.options;
     const before = (await logState(sql))!;
     const halting = { keys: keys(), isHeld: false, actor: 'worker' };
     const found = await haltOnEvidence(sql, [source], halting);
@@ -156,11 +154,11 @@ export class EvidenceWatch extends PeriodicService {
   }
 
   protected async turn(): Promise<void> {
-    const { sql, witnesses, keys } = this.#options;
+    const { sql, witnesses, keys } = this.options;
     const isFirst = this.#isFirst;
     const known = (await logState(sql))!;
     if (isFirst && (await this.#isCopyMissing())) return;
-    const asked = { ...this.#options, witnesses: isFirst ? witnesses : [] };
+    const asked = { ...this.options, witnesses: isFirst ? witnesses : [] };
     const read = await readEvidence(asked, known.origin, (error) => this.onTurnFailed(error));
     if (read === undefined) return;
     if (isFirst) {
@@ -184,7 +182,7 @@ export class EvidenceWatch extends PeriodicService {
 
   /** Returns a text that determines the result of a check. */
   #textOf({ logId, size, root, vkeys }: LogState, sources: readonly Source[]): string {
-    const keyIds = this.#options.keys().map(({ keyId }) => keyId);
+    const keyIds = this.options.keys().map(({ keyId }) => keyId);
     return JSON.stringify([logId, size, root.toString('hex'), vkeys, keyIds, sources]);
   }
 
@@ -193,12 +191,12 @@ export class EvidenceWatch extends PeriodicService {
    * too.
    */
   async #tell(): Promise<void> {
-    const { sql, events } = this.#options;
+    const { sql, events } = this.options;
     const { halt, isHeld } = (await logState(sql))!;
     if (halt !== null) events.emit('LogHalted', { reason: `${halt}: ${LOG_COMMANDS}`, isDealing: !isHeld });
   }
 
   protected onTurnFailed(error: unknown): void {
-    this.#options.events.emit('TaskFailed', { task: 'public log verification', error });
+    this.options.events.emit('TaskFailed', { task: 'public log verification', error });
   }
 }

@@ -58,7 +58,6 @@ const AT_ONCE = 8;
 
 export class LogCopies extends PeriodicService {
   readonly name = 'public log copy';
-  readonly #options: LogCopiesOptions;
   readonly #reads: PublicLogReads;
   /** Newest note that this process has stored in Redis. */
   #noted: string | undefined;
@@ -76,9 +75,8 @@ export class LogCopies extends PeriodicService {
    */
   #behindSince: number | undefined;
 
-  constructor(options: LogCopiesOptions) {
+  constructor(private readonly options: LogCopiesOptions) {
     super({ everyMs: EVERY_MS, firstAfterMs: 0, idleMs: WOKEN_MS });
-    this.#options = options;
     this.#reads = new PublicLogReads(options.sql);
   }
 
@@ -96,7 +94,7 @@ export class LogCopies extends PeriodicService {
   }
 
   protected async turn(): Promise<typeof IDLE | undefined> {
-    const { sql, folder, problem } = this.#options;
+    const { sql, folder, problem } = this.options;
     if (problem() !== undefined || (await logState(sql))?.halt !== null) return;
     const published = await this.#reads.published();
     if (published === undefined) return IDLE;
@@ -117,11 +115,11 @@ export class LogCopies extends PeriodicService {
   }
 
   protected onTurnFailed(error: unknown): void {
-    this.#options.events.emit('TaskFailed', { task: 'public log copy', error });
+    this.options.events.emit('TaskFailed', { task: 'public log copy', error });
   }
 
   async #note({ origin, size, note }: Published): Promise<boolean> {
-    if (note !== this.#noted) await this.#options.nodes.keepLogNote(hashOfOrigin(origin), size, note);
+    if (note !== this.#noted) await this.options.nodes.keepLogNote(hashOfOrigin(origin), size, note);
     this.#noted = note;
     return true;
   }
@@ -131,7 +129,7 @@ export class LogCopies extends PeriodicService {
    * @returns whether the folder is complete
    */
   async #copy(folder: string, published: Published): Promise<boolean> {
-    const { sql } = this.#options;
+    const { sql } = this.options;
     // Earlier versions of the service left the folder readable by everybody.
     if (this.#copied === undefined) await closeFolder(folder);
     const have = await this.#sizeIn(folder, published.origin);
@@ -151,7 +149,7 @@ export class LogCopies extends PeriodicService {
     const isBegun = this.#recorded !== origin;
     if (!isBegun && performance.now() < this.#recordAt) return;
     const copy = { setting: 'LOG_COPY_DIR', path: folder, copyId: origin, newest: BigInt(size) } as const;
-    await noteCopy(this.#options.sql, copy, isBegun);
+    await noteCopy(this.options.sql, copy, isBegun);
     this.#recorded = origin;
     this.#recordAt = performance.now() + RECORDED_EVERY_MS;
   }
@@ -166,7 +164,7 @@ export class LogCopies extends PeriodicService {
     if (note === undefined || found === undefined) {
       if (this.#copied !== undefined) {
         const damage = note === undefined ? undefined : 'its checkpoint is cut off';
-        this.#options.events.emit('OutsideCopyVanished', { setting: 'LOG_COPY_DIR', path: folder, damage });
+        this.options.events.emit('OutsideCopyVanished', { setting: 'LOG_COPY_DIR', path: folder, damage });
         this.#copied = undefined;
       }
       return 0;
@@ -175,7 +173,7 @@ export class LogCopies extends PeriodicService {
       await this.#setAside(folder, found.origin);
       return 0;
     }
-    if (note !== this.#copied && (await this.#options.judge({ from: 'LOG_COPY_DIR', note })))
+    if (note !== this.#copied && (await this.options.judge({ from: 'LOG_COPY_DIR', note })))
       throw new Error(`LOG_COPY_DIR ${folder} has a different tree of the public log`);
     return found.size;
   }
@@ -186,7 +184,7 @@ export class LogCopies extends PeriodicService {
    * @throws Error if the log does not belong to this database
    */
   async #setAside(folder: string, origin: string): Promise<void> {
-    if (!(await logOrigins(this.#options.sql)).includes(origin))
+    if (!(await logOrigins(this.options.sql)).includes(origin))
       throw new Error(`LOG_COPY_DIR ${folder} has the log ${origin}, which does not belong to this database`);
     const aside = join(folder, hashOfOrigin(origin));
     await makePrivateFolder(aside);
@@ -208,7 +206,7 @@ export class LogCopies extends PeriodicService {
       const some = places.slice(at, at + AT_ONCE);
       const levelOf = ({ level }: TilePlace): number => (level === 'entries' ? BUNDLES : level);
       const wanted = some.map((place) => ({ level: levelOf(place), index: place.index }));
-      const tiles = await readTiles(this.#options.sql, logId, wanted);
+      const tiles = await readTiles(this.options.sql, logId, wanted);
       await Promise.all(
         some.map(async (place) => {
           const bytes = cutTile(place, tiles.get(`${levelOf(place)}/${place.index}`) ?? Buffer.alloc(0));

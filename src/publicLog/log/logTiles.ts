@@ -24,12 +24,9 @@ const keyOf = (logId: number, { level, index, width }: Place): string =>
   `${logId}/${level}/${index}/${width}`;
 
 export class LogTiles {
-  readonly #reads: Pick<PublicLogReads, 'tiles'>;
   readonly #kept = new KnownSubtrees();
 
-  constructor(reads: Pick<PublicLogReads, 'tiles'>) {
-    this.#reads = reads;
-  }
+  constructor(private readonly reads: Pick<PublicLogReads, 'tiles'>) {}
 
   /**
    * Returns the path that proves a record's inclusion in a checkpoint.
@@ -67,7 +64,7 @@ export class LogTiles {
       return kept === undefined;
     });
     if (missing.length === 0) return found;
-    const stored = await this.#reads.tiles(logId, missing);
+    const stored = await this.reads.tiles(logId, missing);
     for (const place of missing) {
       const bytes = stored.get(`${place.level}/${place.index}`)?.subarray(0, place.width * HASH_BYTES);
       if (bytes?.length !== place.width * HASH_BYTES)

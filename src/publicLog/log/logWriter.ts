@@ -57,7 +57,6 @@ interface Held extends Waiter {
 
 export class PublicLog extends PeriodicService {
   readonly name = 'public log';
-  readonly #options: PublicLogOptions;
   #waiters: Waiter[] = [];
   #held: Held[] = [];
   #batch: NodeJS.Timeout | undefined;
@@ -75,9 +74,8 @@ export class PublicLog extends PeriodicService {
   /** Reason why the log is halted, as found by this process's newest check. */
   #halted: string | undefined;
 
-  constructor(options: PublicLogOptions) {
+  constructor(private readonly options: PublicLogOptions) {
     super({ everyMs: EVERY_MS, firstAfterMs: 0, idleMs: WOKEN_MS });
-    this.#options = options;
   }
 
   /** Number of records in the newest published tree, as far as this process knows. */
@@ -110,7 +108,7 @@ export class PublicLog extends PeriodicService {
    * this size.
    */
   learnPublished(size: number): void {
-    if (size > this.#size) this.#options.onPublished();
+    if (size > this.#size) this.options.onPublished();
     this.#size = Math.max(this.#size, size);
     const done = this.#held.filter((held) => held.size <= size);
     if (done.length === 0) return;
@@ -125,7 +123,7 @@ export class PublicLog extends PeriodicService {
   published(): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#waiters.push({ resolve, reject });
-      this.#batch ??= setTimeout(() => this.hurry(), this.#options.batchMs);
+      this.#batch ??= setTimeout(() => this.hurry(), this.options.batchMs);
     });
   }
 
@@ -158,7 +156,7 @@ export class PublicLog extends PeriodicService {
   }
 
   protected onTurnFailed(error: unknown): void {
-    this.#options.events.emit('TaskFailed', { task: 'public log', error });
+    this.options.events.emit('TaskFailed', { task: 'public log', error });
   }
 
   /**
@@ -166,7 +164,7 @@ export class PublicLog extends PeriodicService {
    * @returns the size of the tree with all waiting entries, and the size of the newest published tree
    */
   async #publish(isAsked: boolean): Promise<{ readonly size: number; readonly published: number }> {
-    const { sql, hasQuorum, problem } = this.#options;
+    const { sql, hasQuorum, problem } = this.options;
     const { state, published, waitingSeconds, unpublishedSeconds } = await logProgress(sql);
     this.#halted = state.halt ?? undefined;
     if (state.logId !== this.#log?.logId) await this.#follow(state);
@@ -192,7 +190,7 @@ export class PublicLog extends PeriodicService {
    * zero, and callers that wait for the replaced log are rejected.
    */
   async #follow(state: LogState): Promise<void> {
-    const signers = await this.#options.signersOf(state);
+    const signers = await this.options.signersOf(state);
     const held = this.#held;
     this.#held = [];
     this.#log = { logId: state.logId, signers, vkeys: signers.map(vkeyOf) };
@@ -213,7 +211,7 @@ export class PublicLog extends PeriodicService {
     if (!own.includes(vkeys[0]!))
       throw new Error(`LOG_KEY lacks a current key of the public log: ${vkeys[0]}`);
     const areOthers = own.join() !== vkeys.join();
-    if (areOthers) await appendWaiting(this.#options.sql, own);
+    if (areOthers) await appendWaiting(this.options.sql, own);
     this.#hasKeysInUse = true;
     return areOthers;
   }
@@ -221,11 +219,11 @@ export class PublicLog extends PeriodicService {
   async #prune(): Promise<void> {
     if (performance.now() < this.#pruneAt) return;
     this.#pruneAt = performance.now() + PRUNE_EVERY_MS;
-    await pruneCheckpoints(this.#options.sql);
+    await pruneCheckpoints(this.options.sql);
   }
 
   async #append(): Promise<LogState & { readonly appended: number }> {
-    const { sql, events, onFailpoint } = this.#options;
+    const { sql, events, onFailpoint } = this.options;
     const started = performance.now();
     const at = await appendWaiting(sql);
     if (at.appended > 0) {
@@ -240,7 +238,7 @@ export class PublicLog extends PeriodicService {
 
   /** Signs and stores a committed tree. A note leaves the process only after it has been stored. */
   async #sign({ logId, origin, vkeys, size, root }: LogState): Promise<void> {
-    const { sql, hasQuorum, onSigned, onFailpoint } = this.#options;
+    const { sql, hasQuorum, onSigned, onFailpoint } = this.options;
     const { signers } = this.#log!;
     const text = checkpointText({ origin, size, root });
     const lines = vkeys.map((vkey) => {

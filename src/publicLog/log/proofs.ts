@@ -52,14 +52,13 @@ export interface DealtOutcome {
 export type DrawAgain = (block: { gameId: number; seed: Buffer; count: number }) => Promise<Buffer>;
 
 export class Proofs {
-  readonly #reads: PublicLogReads;
-  readonly #drawAgain: DrawAgain;
   readonly #tiles: LogTiles;
   readonly #known = new KnownSubtrees();
 
-  constructor(reads: PublicLogReads, drawAgain: DrawAgain) {
-    this.#reads = reads;
-    this.#drawAgain = drawAgain;
+  constructor(
+    private readonly reads: PublicLogReads,
+    private readonly drawAgain: DrawAgain,
+  ) {
     this.#tiles = new LogTiles(reads);
   }
 
@@ -95,7 +94,7 @@ export class Proofs {
    */
   async entry(logged: LoggedEntry, covering?: Covering): Promise<EntryProof> {
     const { opening, logIndex, salt } = logged;
-    const checkpoint = covering ?? (await this.#reads.publishedOf(logged.logId));
+    const checkpoint = covering ?? (await this.reads.publishedOf(logged.logId));
     if (checkpoint === undefined) throw new Error('The public log has no published checkpoint yet');
     const text = openedText(opening);
     const label = labelOf(opening.labelKey, opening.number);
@@ -119,8 +118,8 @@ export class Proofs {
     const { opening } = logged;
     const { fromIndex } = opening;
     const place = index - fromIndex;
-    const { count, seed, nonce, kept, isRemoved, parts } = await this.#reads.blockPart(opening, place);
-    const drawn = isRemoved ? unpackOutcomes(await this.#drawAgain({ gameId, seed, count })) : undefined;
+    const { count, seed, nonce, kept, isRemoved, parts } = await this.reads.blockPart(opening, place);
+    const drawn = isRemoved ? unpackOutcomes(await this.drawAgain({ gameId, seed, count })) : undefined;
     const key = leafKeyOf({ gameId, fromIndex, nonce });
     const codesAt = (from: number): Uint16Array =>
       drawn?.subarray(from, from + GROUP_LEAVES) ?? unpackOutcomes(parts.get(from)!);
@@ -146,7 +145,7 @@ export class Proofs {
     const { opening } = logged;
     const { fromIndex } = opening;
     const place = index - fromIndex;
-    const { count, kept, parts } = await this.#reads.blockPart(opening, place);
+    const { count, kept, parts } = await this.reads.blockPart(opening, place);
     const hash = rulesHash(rules);
     const commitmentsAt = (from: number): Buffer[] => {
       const seeds = parts.get(from)!;

@@ -109,15 +109,12 @@ async function newestOf(sql: Sql, logId?: number): Promise<Published | undefined
 }
 
 export class PublicLogReads {
-  readonly #sql: Sql;
   /** The read of the newest checkpoint that is in progress. The promise never rejects. */
   #reading: Promise<void> | undefined;
   /** The read of the newest checkpoint that will start after the read in progress. */
   #next: Promise<Published | undefined> | undefined;
 
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
+  constructor(private readonly sql: Sql) {}
 
   /**
    * Returns the newest published checkpoint. The read starts after the call, and concurrent callers share one
@@ -137,14 +134,14 @@ export class PublicLogReads {
   }
 
   #read(): Promise<Published | undefined> {
-    return newestOf(this.#sql);
+    return newestOf(this.sql);
   }
 
   /** Returns the newest published checkpoint of a log, also if the log has been replaced since. */
   async publishedOf(logId: number): Promise<Published | undefined> {
     const newest = await this.published();
     if (newest === undefined || newest.logId === logId) return newest;
-    return newestOf(this.#sql, logId);
+    return newestOf(this.sql, logId);
   }
 
   /**
@@ -152,7 +149,7 @@ export class PublicLogReads {
    * Undefined if there is no such log or no published checkpoint.
    */
   async publishedBy(originHash: string): Promise<Published | undefined> {
-    const [row] = await this.#sql<{ logId: number }[]>`
+    const [row] = await this.sql<{ logId: number }[]>`
       SELECT log_id FROM logs WHERE encode(sha256(convert_to(origin, 'UTF8')), 'hex') = ${originHash} LIMIT 1`;
     return row && this.publishedOf(row.logId);
   }
@@ -162,13 +159,13 @@ export class PublicLogReads {
    * @param level tile level, or -1 for a bundle of records
    */
   async tile(logId: number, level: number, index: number): Promise<Buffer | undefined> {
-    const [row] = await this.#sql<{ bytes: Buffer }[]>`
+    const [row] = await this.sql<{ bytes: Buffer }[]>`
       SELECT bytes FROM log_tiles WHERE log_id = ${logId} AND level = ${level} AND index = ${index}`;
     return row?.bytes;
   }
 
   tiles(logId: number, places: readonly TileKey[]): Promise<ReadonlyMap<string, Buffer>> {
-    return readTiles(this.#sql, logId, places);
+    return readTiles(this.sql, logId, places);
   }
 
   /**
@@ -181,7 +178,7 @@ export class PublicLogReads {
     gameId: number,
     index: number,
   ): Promise<(LoggedEntry & { readonly covering: Covering }) | 'before-log' | 'waiting'> {
-    const [row] = await this.#sql.prepared<
+    const [row] = await this.sql.prepared<
       (EntryRow & { logNumber: bigint | null; isOpen: boolean; size: bigint | null; note: string })[]
     >`
       SELECT b.log_number, c.size, c.note, ${raw(ENTRY_COLUMNS)},
@@ -201,7 +198,7 @@ export class PublicLogReads {
   }
 
   async entries(gameId: number, from: number, limit: number): Promise<ListedEntry[]> {
-    const rows = await this.#sql<(EntryRow & { nextIndex: bigint; isPlayed: boolean; isClosed: boolean })[]>`
+    const rows = await this.sql<(EntryRow & { nextIndex: bigint; isPlayed: boolean; isClosed: boolean })[]>`
       SELECT ${raw(ENTRY_COLUMNS)}, coalesce(p.next_index, 0) AS next_index,
         e.kind = 3 AND EXISTS (SELECT 1 FROM rounds r WHERE r.game_id = e.game_id AND r.status = 'OPEN' AND r.shoe_index >= e.from_index
           AND r.shoe_index < e.to_index) AS is_played,
@@ -222,7 +219,7 @@ export class PublicLogReads {
 
   /** Returns the label key of a game, or undefined if no entry of the game is logged. */
   async labelKey(gameId: number): Promise<Buffer | undefined> {
-    const [row] = await this.#sql<{ labelKey: Buffer | null }[]>`
+    const [row] = await this.sql<{ labelKey: Buffer | null }[]>`
       SELECT label_key FROM log_games WHERE game_id = ${gameId}`;
     return row?.labelKey ?? undefined;
   }
@@ -241,7 +238,7 @@ export class PublicLogReads {
     const last = Math.floor(count / GROUP_LEAVES);
     const kept = keptFor(place, count);
     const column = source === 'seed' ? raw('seed') : raw('outcomes');
-    const [row] = await this.#sql.prepared<
+    const [row] = await this.sql.prepared<
       {
         seed: Buffer;
         nonce: Buffer;
@@ -276,7 +273,7 @@ export class PublicLogReads {
    * Returns the seed, nonce and outcomes of an exhausted block for publication. Removed outcomes are empty.
    */
   async revealed({ gameId, fromIndex }: Opening): Promise<{ seed: Buffer; nonce: Buffer; outcomes: Buffer }> {
-    const [row] = await this.#sql<{ seed: Buffer; nonce: Buffer; outcomes: Buffer; sealed: string | null }[]>`
+    const [row] = await this.sql<{ seed: Buffer; nonce: Buffer; outcomes: Buffer; sealed: string | null }[]>`
       SELECT seed, nonce, outcomes, sealed FROM blocks WHERE game_id = ${gameId} AND from_index = ${fromIndex}`;
     const { seed, nonce, outcomes, sealed } = row!;
     return {

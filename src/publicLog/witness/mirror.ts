@@ -22,16 +22,13 @@ import { LogError, type LogReader, type SeenCheckpoint } from './logReader.js';
 const TILE_WIDTH = 256;
 
 export class Mirror {
-  readonly #folder: string;
-  readonly #log: LogReader;
-
-  constructor(folder: string, log: LogReader) {
-    this.#folder = folder;
-    this.#log = log;
-  }
+  constructor(
+    private readonly folder: string,
+    private readonly log: LogReader,
+  ) {}
 
   #path(place: TilePlace): string {
-    return join(this.#folder, tilePath(place));
+    return join(this.folder, tilePath(place));
   }
 
   async #kept(place: TilePlace): Promise<Buffer> {
@@ -42,13 +39,13 @@ export class Mirror {
 
   /** Fetches missing files. Existing full tiles are kept, so that an interrupted mirror run continues. */
   async follow({ text, checkpoint }: SeenCheckpoint): Promise<void> {
-    const note = (await readIfThere(join(this.#folder, 'checkpoint')))?.toString('utf8');
+    const note = (await readIfThere(join(this.folder, 'checkpoint')))?.toString('utf8');
     const mirrored = note === undefined ? 0 : parseCheckpoint(parseNote(note).text).size;
     const { size, root } = checkpoint;
     if (size < mirrored) return;
     for (const place of newTiles(mirrored, size)) {
       if (place.width === TILE_WIDTH && (await readIfThere(this.#path(place))) !== undefined) continue;
-      const bytes = await this.#log.tile(place);
+      const bytes = await this.log.tile(place);
       await this.#verify(place, bytes);
       await writeDurably(this.#path(place), cutTile(place, bytes)!, { isPublic: true });
     }
@@ -64,7 +61,7 @@ export class Mirror {
     );
     if (size > 0 && !found.equals(root))
       throw new LogError('the tiles do not match the root of the checkpoint');
-    await writeDurably(join(this.#folder, 'checkpoint'), text, { isPublic: true });
+    await writeDurably(join(this.folder, 'checkpoint'), text, { isPublic: true });
   }
 
   /** Verifies a tile against the tiles or records of the level below, which are fetched first. */

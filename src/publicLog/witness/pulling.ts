@@ -35,12 +35,10 @@ const placeOf = (size: number): string[] =>
   tilePath({ level: 0, index: size, width: TILE_WIDTH }).split('/').slice(2);
 
 export class Pulling {
-  readonly #options: PullingOptions;
   readonly #log: LogReader;
   readonly #mirror: Mirror | undefined;
 
-  constructor(options: PullingOptions) {
-    this.#options = options;
+  constructor(private readonly options: PullingOptions) {
     this.#log = new LogReader(options.url);
     this.#mirror = options.mirror === undefined ? undefined : new Mirror(options.mirror, this.#log);
   }
@@ -51,7 +49,7 @@ export class Pulling {
    * @throws InconsistencyError if the log has signed inconsistent trees
    */
   async look(): Promise<void> {
-    const { policy, state, say } = this.#options;
+    const { policy, state, say } = this.options;
     const seen = await this.#log.checkpoint(policy.logs);
     const { origin, size } = seen.checkpoint;
     await state.inTurn(origin, async () => {
@@ -79,7 +77,7 @@ export class Pulling {
     const { checkpoint } = seen;
     if (checkpoint.size === 0 && !checkpoint.root.equals(EMPTY_ROOT))
       throw new LogError('the root is not the root of an empty log');
-    const kept = await this.#options.state.newest(checkpoint.origin);
+    const kept = await this.options.state.newest(checkpoint.origin);
     if (kept === undefined || kept.checkpoint.size === 0) return true;
     const before = kept.checkpoint;
     const isNewer = before.size <= checkpoint.size;
@@ -87,7 +85,7 @@ export class Pulling {
     if (older.size === 0) return isNewer;
     const root = older.size === newer.size ? newer.root : await this.#log.rootWithin(older.size, newer);
     if (root.equals(older.root)) return isNewer;
-    const folder = await this.#options.state.keepEvidence(checkpoint.origin, kept.note, seen.text);
+    const folder = await this.options.state.keepEvidence(checkpoint.origin, kept.note, seen.text);
     throw new InconsistencyError(
       `${checkpoint.origin} has signed two contradictory trees, of ${before.size} and ${checkpoint.size} records; both notes are in ${folder}`,
     );

@@ -66,20 +66,18 @@ interface Member {
 
 class Fleet {
   readonly members: Member[] = [];
-  readonly #settings: NodeJS.ProcessEnv;
-  readonly #traffic: () => Traffic | undefined;
   /** Errors that processes have logged, and columns of the schema that they did not find. */
   readonly logged: string[] = [];
 
-  constructor(settings: NodeJS.ProcessEnv, traffic: () => Traffic | undefined) {
-    this.#settings = settings;
-    this.#traffic = traffic;
-  }
+  constructor(
+    private readonly settings: NodeJS.ProcessEnv,
+    private readonly traffic: () => Traffic | undefined,
+  ) {}
 
   async launch(root: string, role: Role): Promise<ServerProcess> {
-    const env = { ...this.#settings, ROLES: role };
+    const env = { ...this.settings, ROLES: role };
     const process = await ServerProcess.launch({ env, program: mainOf(root) }).ready();
-    if (role === 'http') this.#traffic()?.add(process.base!);
+    if (role === 'http') this.traffic()?.add(process.base!);
     return process;
   }
 
@@ -114,7 +112,7 @@ class Fleet {
   }
 
   #forget({ base }: ServerProcess): void {
-    if (base !== undefined) this.#traffic()?.remove(base);
+    if (base !== undefined) this.traffic()?.remove(base);
   }
 
   #keep(process: ServerProcess): void {

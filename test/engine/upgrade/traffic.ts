@@ -42,7 +42,6 @@ export class Traffic {
     pipelining: 1,
     keepAliveTimeout: 60_000,
   });
-  readonly #partners: readonly Games[];
   readonly #addresses: string[] = [];
   readonly #underWay = new Set<Promise<void>>();
   #isOver = false;
@@ -60,9 +59,7 @@ export class Traffic {
   readonly latencies = new Map<string, number[]>();
   phase = 'steady';
 
-  constructor(partners: readonly Games[]) {
-    this.#partners = partners;
-  }
+  constructor(private readonly partners: readonly Games[]) {}
 
   add(address: string): void {
     this.#addresses.push(address);
@@ -111,7 +108,7 @@ export class Traffic {
 
   #send(): void {
     const number = this.#next++;
-    const partner = this.#partners[number % this.#partners.length]!;
+    const partner = this.partners[number % this.partners.length]!;
     const work = this.#play(partner, number)
       .catch((error: unknown) => this.#fail(String(error)))
       .finally(() => this.#underWay.delete(work));

@@ -11,8 +11,6 @@ export interface SharedEvent {
 }
 
 export class Shared {
-  readonly #events: readonly SharedEvent[];
-  readonly #every: number;
   #commands = 0;
   #happened = 0;
   /**
@@ -27,10 +25,10 @@ export class Shared {
    * @param every number of commands, counted over all sequences, between two events. The kinds of events are
    * used in turn.
    */
-  constructor(every: number, events: readonly SharedEvent[]) {
-    this.#every = every;
-    this.#events = events;
-  }
+  constructor(
+    private readonly every: number,
+    private readonly events: readonly SharedEvent[],
+  ) {}
 
   /** Registers a sequence. A new sequence waits while an event is due. */
   async enter(): Promise<void> {
@@ -50,7 +48,7 @@ export class Shared {
    * @returns the event that happened during the call, or undefined
    */
   async pass(during: (event: Drawn) => Promise<unknown>): Promise<Drawn | undefined> {
-    if (!this.#isDue && ++this.#commands < this.#every) return undefined;
+    if (!this.#isDue && ++this.#commands < this.every) return undefined;
     this.#isDue = true;
     const { drawn } = this.#next;
     await new Promise<void>((resolve, reject) => {
@@ -62,7 +60,7 @@ export class Shared {
   }
 
   get #next() {
-    return this.#events[this.#happened % this.#events.length]!;
+    return this.events[this.#happened % this.events.length]!;
   }
 
   #happenOnceAllWait(): void {
