@@ -2,16 +2,16 @@
 
 import type { SettlementReports } from '../../books/settlement/settlementReports.js';
 import type { ErrorEntry } from '../../domain/errors.js';
-import type { Environment, Game, Partner } from '../../domain/game.js';
-import type { OutcomeStatistics } from '../../domain/presentation.js';
+import type { Environment } from '../../domain/game.js';
 import type { SpinIds } from '../../domain/spinId.js';
 import type { UrlJudgement } from '../../domain/webhookUrl.js';
 import type { RoundPlay } from '../../engine/blackjack/roundPlay.js';
 import type { Shoes } from '../../engine/blackjack/shoes.js';
+import type { Catalog } from '../../engine/catalog/catalog.js';
 import type { Adjuster } from '../../engine/cells/adjuster.js';
 import type { CellViews } from '../../engine/cells/cellViews.js';
 import type { Confirmations } from '../../engine/cells/confirmations.js';
-import type { ForcedOutcome } from '../../engine/cells/forceOutcome.js';
+import type { ForcedOutcome, forceOutcome } from '../../engine/cells/forceOutcome.js';
 import type { PartnerReads } from '../../engine/cells/partnerReads.js';
 import type { PlayerBlocking } from '../../engine/cells/playerBlocking.js';
 import type { rotate } from '../../engine/cells/rotate.js';
@@ -26,83 +26,61 @@ import type { ProcessFigures } from '../overview/contract.js';
 import type { Exchange } from './exchange.js';
 import type { SessionTokens } from './sessionTokens.js';
 
-export interface KnownCatalog {
-  /** Grows with each change that this process reads. */
-  readonly version: number;
-  partner(partnerId: number): Partner | undefined;
-  game(gameId: number): Game | undefined;
-  /**
-   * Returns the statistics of a game's outcomes over many spins. Returns undefined if the outcomes are not
-   * random.
-   */
-  statistics(gameId: number): OutcomeStatistics | undefined;
-  /** Reads the changes without waiting for the next poll, because a game may have just been registered. */
-  refresh(): Promise<void>;
-}
-
-export interface DealtCounter {
-  /** @param payoutMicros payout in micro-USD; undefined: a tester chose the outcome */
-  dealt(wagerMicros: number, payoutMicros: number | undefined): void;
-}
-
-export interface CellServices {
-  readonly reads: PartnerReads;
-  readonly views: CellViews;
-  readonly confirmations: Pick<Confirmations, 'cameTo'>;
-  readonly adjuster: Adjuster;
-  readonly playerBlocking: PlayerBlocking;
-  readonly pots: PotKeeper;
-  /** Stores an outcome that a tester chose. Returns the time until which the choice is valid. */
-  forceOutcome(wanted: ForcedOutcome): Promise<Date | 'full' | 'unavailable'>;
-  /** Returns whether Redis is certain to sell no further ticket. */
-  endSale(gameId: number): Promise<boolean>;
-  /** Voids the sealed outcomes of a game that have not been dealt. */
-  rotate(wanted: Parameters<typeof rotate>[2]): ReturnType<typeof rotate>;
-}
-
-export interface WebhookServices {
-  /** Checks a URL and the addresses that its host name currently resolves to. */
-  judgeUrl(url: string, environment: Environment): Promise<UrlJudgement>;
-  sealSecret(secret: string): string;
-  /** Called after deliveries were committed. */
-  recorded(deliveries: number): void;
-}
-
-export interface ProcessServices {
-  /** Returns the time in ms since the epoch. */
-  now(): number;
-  /** Returns the newest UTC day that has ended on the clocks of all processes. */
-  overDay(): string;
-  /** Days of notice before the end of an API version; undefined: six calendar months. */
-  readonly noticeDays: number | undefined;
-  readonly ledgerKeepDays: number;
-  /** Returns the hexadecimal SHA-256 of the list of the program's files; null if there is no such list. */
-  manifest(): string | null;
-  figures(): Promise<ProcessFigures>;
-  readonly problems: Pick<Problems, 'list'>;
-  /** @param entry error of the error catalog that the client receives */
-  onFault(exchange: Exchange, operation: string, error: unknown, entry: ErrorEntry): void;
-  /** Returns whether the error means that a store does not answer, and is not a defect of this program. */
-  isStoreAway(error: unknown): boolean;
-}
-
 export interface Services {
   readonly store: Store;
-  readonly catalog: KnownCatalog;
+  readonly catalog: Pick<Catalog, 'version' | 'partner' | 'game' | 'statistics' | 'refresh'>;
   readonly spinIds: SpinIds;
   /** Key for the derivation of user ids, 32 bytes. */
   readonly playerIdKey: Buffer;
   readonly spinPath: Pick<SpinPath, 'submit' | 'onceFresh' | 'deadlineMs'>;
   readonly spinRules: SpinRules;
-  readonly metrics: DealtCounter;
+  readonly metrics: {
+    /** @param payoutMicros payout in micro-USD; undefined: a tester chose the outcome */
+    dealt(wagerMicros: number, payoutMicros: number | undefined): void;
+  };
   readonly requestIds: Pick<RequestIds, 'find' | 'refresh'>;
   readonly blackjack: { readonly rounds: RoundPlay; readonly shoes: Shoes };
   readonly drawAgain: DrawAgain;
   readonly proofs: Proofs;
-  readonly cells: CellServices;
+  readonly cells: {
+    readonly reads: PartnerReads;
+    readonly views: CellViews;
+    readonly confirmations: Pick<Confirmations, 'cameTo'>;
+    readonly adjuster: Adjuster;
+    readonly playerBlocking: PlayerBlocking;
+    readonly pots: PotKeeper;
+    /** Stores an outcome that a tester chose. Returns the time until which the choice is valid. */
+    forceOutcome(wanted: ForcedOutcome): ReturnType<typeof forceOutcome>;
+    /** Returns whether Redis is certain to sell no further ticket. */
+    endSale(gameId: number): Promise<boolean>;
+    /** Voids the sealed outcomes of a game that have not been dealt. */
+    rotate(wanted: Parameters<typeof rotate>[2]): ReturnType<typeof rotate>;
+  };
   readonly settlementReports: SettlementReports;
-  readonly webhooks: WebhookServices;
+  readonly webhooks: {
+    /** Checks a URL and the addresses that its host name currently resolves to. */
+    judgeUrl(url: string, environment: Environment): Promise<UrlJudgement>;
+    sealSecret(secret: string): string;
+    /** Called after deliveries were committed. */
+    recorded(deliveries: number): void;
+  };
   /** Duration of a console session in minutes, and the object that creates the tokens of sessions. */
   readonly sessions: { readonly minutes: number; readonly tokens: SessionTokens };
-  readonly process: ProcessServices;
+  readonly process: {
+    /** Returns the time in ms since the epoch. */
+    now(): number;
+    /** Returns the newest UTC day that has ended on the clocks of all processes. */
+    overDay(): string;
+    /** Days of notice before the end of an API version; undefined: six calendar months. */
+    readonly noticeDays: number | undefined;
+    readonly ledgerKeepDays: number;
+    /** Returns the hexadecimal SHA-256 of the list of the program's files; null if there is no such list. */
+    manifest(): string | null;
+    figures(): Promise<ProcessFigures>;
+    readonly problems: Pick<Problems, 'list'>;
+    /** @param entry error of the error catalog that the client receives */
+    onFault(exchange: Exchange, operation: string, error: unknown, entry: ErrorEntry): void;
+    /** Returns whether the error means that a store does not answer, and is not a defect of this program. */
+    isStoreAway(error: unknown): boolean;
+  };
 }

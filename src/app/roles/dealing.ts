@@ -3,7 +3,7 @@
  * adjustments of balances.
  */
 
-import type { CellServices } from '../../api/server/services.js';
+import type { Services } from '../../api/server/services.js';
 import type { SpinIds } from '../../domain/spinId.js';
 import { Adjuster } from '../../engine/cells/adjuster.js';
 import { AnsweredIds } from '../../engine/cells/answeredIds.js';
@@ -17,7 +17,7 @@ import { forceOutcome } from '../../engine/cells/forceOutcome.js';
 import { MovedPartners } from '../../engine/cells/movedPartners.js';
 import { PlayerBlocking } from '../../engine/cells/playerBlocking.js';
 import { rotate } from '../../engine/cells/rotate.js';
-import { type CallObserver, type ReplicatedScripts, SpinPath } from '../../engine/cells/spinPath.js';
+import { type CellStations, SpinPath } from '../../engine/cells/spinPath.js';
 import { SpinRules } from '../../engine/cells/spinRules.js';
 import { PotKeeper } from '../../engine/communal/potKeeper.js';
 import { endSale } from '../../engine/raffles/endSale.js';
@@ -33,20 +33,6 @@ const FILTERS_EVERY_MS = 1000;
 const WAITING_MAX = 10_000;
 /** Maximum number of spins in a script call, so that no call occupies Redis for long. */
 const BATCH_MAX = 128;
-
-export interface Dealing {
-  readonly cells: CellClient;
-  readonly spinPath: SpinPath;
-  readonly rules: SpinRules;
-  /** Operations of cells that requests of operators and testers execute. */
-  readonly operating: Pick<
-    CellServices,
-    'adjuster' | 'playerBlocking' | 'pots' | 'forceOutcome' | 'rotate' | 'endSale'
-  >;
-  readonly confirmations: Confirmations;
-  readonly requestIds: RequestIds;
-  readonly moved: MovedPartners;
-}
 
 /**
  * Opens the filters of request ids that Redis has released. The filters are read before anything is dealt.
@@ -154,7 +140,7 @@ function strangeMessages(log: RoleParts['log']): (error: Error) => void {
 }
 
 /** Opens the script calls of ACK=replica, which wait until the replicas have the data, and counts them. */
-function openReplication({ nodes, scripts, metrics }: RoleParts): ReplicatedScripts {
+function openReplication({ nodes, scripts, metrics }: RoleParts): NonNullable<CellStations['replication']> {
   const counts = { acknowledged: 0, late: 0 };
   metrics.counters(
     'spindle_replica_waits_total',
@@ -176,7 +162,10 @@ function openReplication({ nodes, scripts, metrics }: RoleParts): ReplicatedScri
   };
 }
 
-function openObserver({ metrics, events, log }: RoleParts, answered: Answered | undefined): CallObserver {
+function openObserver(
+  { metrics, events, log }: RoleParts,
+  answered: Answered | undefined,
+): CellStations['observer'] {
   return {
     onCall: (operation, size, seconds) => {
       if (operation === DEAL) metrics.batch(size, seconds);
@@ -198,11 +187,7 @@ function openObserver({ metrics, events, log }: RoleParts, answered: Answered | 
  * @param isVolatile returns whether the Redis of a cell may lose acknowledged data, so that the cell must not
  * be served
  */
-export async function openDealing(
-  parts: RoleParts,
-  spinIds: SpinIds,
-  isVolatile: (cell: number) => boolean,
-): Promise<Dealing> {
+export async function openDealing(parts: RoleParts, spinIds: SpinIds, isVolatile: (cell: number) => boolean) {
   const { config, nodes, scripts, catalog, registry, staleness, store } = parts;
   const deadlineMs = config.SPIN_DEADLINE_MS;
   const answered = await openAnswered(parts);
@@ -252,7 +237,7 @@ function openOperating(
   { config, log, nodes, metrics, operatorStore: store }: RoleParts,
   cells: CellClient,
   confirmations: Confirmations,
-): Dealing['operating'] {
+): Omit<Services['cells'], 'confirmations' | 'reads' | 'views'> {
   const options = {
     store,
     cells,

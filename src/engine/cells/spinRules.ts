@@ -11,13 +11,13 @@ import type { SpinIds } from '../../domain/spinId.js';
 import { type SpinTail, tailOfEntry } from '../../domain/spinTail.js';
 import { withTimeout } from '../../platform/runtime/withTimeout.js';
 import type { Catalog } from '../catalog/catalog.js';
+import type { Staleness } from '../catalog/staleness.js';
 import type { EngineStore } from '../engine.store.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import type { RequestIds } from '../requestIds/requestIds.js';
 import type { FoundRequest } from '../requestIds/secondPass.js';
 import type { Confirmations } from './confirmations.js';
 import type { MovedPartners } from './movedPartners.js';
-import type { CatalogFreshness } from './spinPath.js';
 
 /** A spin or round in the ledger that is bound to a requestId. Redis has already released this requestId. */
 interface BoundEntry {
@@ -40,7 +40,7 @@ interface DealingFault {
 
 export interface SpinRulesParts {
   readonly catalog: Catalog;
-  readonly freshness: CatalogFreshness;
+  readonly freshness: Staleness;
   readonly faults: readonly DealingFault[];
   readonly store: Pick<EngineStore, 'ledgerEntries' | 'communal'>;
   readonly spinIds: SpinIds;
