@@ -5,7 +5,11 @@ import { type Question, useQuestions } from './dialog.js';
 import { go } from './router.js';
 import { Fault } from './ui.js';
 
-interface FieldProps {
+/** An HTML input element whose type is chosen at run time. */
+const Input = 'input' as unknown as FunctionComponent<Record<string, unknown>>;
+
+/** An input field with its label. */
+export function Field(props: {
   readonly label: string;
   readonly name: string;
   readonly type?: 'text' | 'number' | 'date' | 'datetime-local' | 'email';
@@ -16,13 +20,7 @@ interface FieldProps {
   readonly rows?: number;
   /** Suggested values while the operator types. The field accepts other values as well. */
   readonly proposals?: readonly { readonly value: string; readonly label: string }[];
-}
-
-/** An HTML input element whose type is chosen at run time. */
-const Input = 'input' as unknown as FunctionComponent<Record<string, unknown>>;
-
-/** An input field with its label. */
-export function Field(props: FieldProps) {
+}) {
   const { label, name, type = 'text', value, required, hint, options, rows, proposals } = props;
   const described = hint === undefined ? {} : { 'aria-describedby': `${name}-hint` };
   const common = { name, required: required === true, ...described };
@@ -95,7 +93,8 @@ type Values = Record<string, string>;
 /** Context with the function that takes the outcome of a form in a dialog. Undefined: the form shows it. */
 export const FormDone = createContext<((outcome: ComponentChildren) => void) | undefined>(undefined);
 
-interface FormProps {
+/** A form that shows the result of its action. */
+export function Form(props: {
   readonly label: string;
   readonly button: string;
   /**
@@ -112,10 +111,7 @@ interface FormProps {
   /** Questions to confirm one after the other before the action. Absent: the action is performed at once. */
   readonly confirm?: Question | ((values: Values) => readonly Question[]);
   readonly keepsValues?: boolean;
-}
-
-/** A form that shows the result of its action. */
-export function Form(props: FormProps) {
+}) {
   const { label, button, act, children, isInline, isDangerous, confirm, keepsValues } = props;
   const [state, setState] = useState<{ busy?: boolean; done?: ComponentChildren; error?: unknown }>({});
   const isBusy = useRef(false);

@@ -14,17 +14,6 @@ import { serveWitness } from '../publicLog/witness/serving.js';
 import { holdFolder, WitnessState } from '../publicLog/witness/witnessState.js';
 import { UsageError, wholeNumber } from './command.js';
 
-export interface WitnessOptions {
-  readonly policy?: string;
-  readonly key?: string;
-  readonly state?: string;
-  readonly listen?: string;
-  readonly pull?: string;
-  readonly every?: string;
-  readonly mirror?: string;
-  readonly newKey?: string;
-}
-
 const INCONSISTENT = 3;
 const SEED_BYTES = 32;
 const EVERY_MAX = 86_400;
@@ -108,7 +97,16 @@ async function pull(pulling: Pulling, everySeconds: number): Promise<number> {
 }
 
 /** @returns the exit status: 0 after a stop signal; 3 if a log has signed two inconsistent trees */
-export async function witness(options: WitnessOptions): Promise<number> {
+export async function witness(options: {
+  readonly policy?: string;
+  readonly key?: string;
+  readonly state?: string;
+  readonly listen?: string;
+  readonly pull?: string;
+  readonly every?: string;
+  readonly mirror?: string;
+  readonly newKey?: string;
+}): Promise<number> {
   const keyFile = needed(options.key, '--key FILE');
   if (options.newKey !== undefined) return makeKey(options.newKey, keyFile);
   if ((options.listen === undefined) === (options.pull === undefined))

@@ -41,14 +41,6 @@ import {
 } from './deliveries.store.js';
 import type { Sender, Sending } from './sender.js';
 
-export interface DelivererOptions {
-  /** Waits after the first, second, and further failed attempts, in ms. */
-  readonly retryDelaysMs: readonly number[];
-  /** Maximum number of attempts to one host per minute, over all webhooks and workers. */
-  readonly hostAttemptsMax: number;
-  readonly events: EventEmitter;
-}
-
 const UNDER_WAY_MAX = 512;
 /**
  * Number of concurrent attempts to webhooks that are not slow, from which on a further attempt must be one of
@@ -102,7 +94,13 @@ export class Deliverer implements Service {
   constructor(
     private readonly sql: Sql,
     private readonly sender: Sender,
-    private readonly options: DelivererOptions,
+    private readonly options: {
+      /** Waits after the first, second, and further failed attempts, in ms. */
+      readonly retryDelaysMs: readonly number[];
+      /** Maximum number of attempts to one host per minute, over all webhooks and workers. */
+      readonly hostAttemptsMax: number;
+      readonly events: EventEmitter;
+    },
   ) {}
 
   async start(): Promise<void> {

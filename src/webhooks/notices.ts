@@ -5,22 +5,22 @@
 import type { BackgroundTask, EventEmitter } from '../engine/processEvents.js';
 import { PeriodicService } from '../platform/runtime/periodicService.js';
 
-export interface NoticesOptions {
-  readonly name: string;
-  /** Name of the task in the event that reports a failed check. */
-  readonly task: BackgroundTask;
-  readonly everyMs: number;
-  /** Returns the current time in ms since the epoch. */
-  readonly now: () => number;
-  /** Records the notices that are due and not yet recorded. Returns the number of new deliveries. */
-  readonly record: (now: Date) => Promise<number>;
-  readonly events: EventEmitter;
-}
-
 export class Notices extends PeriodicService {
   readonly name: string;
 
-  constructor(private readonly options: NoticesOptions) {
+  constructor(
+    private readonly options: {
+      readonly name: string;
+      /** Name of the task in the event that reports a failed check. */
+      readonly task: BackgroundTask;
+      readonly everyMs: number;
+      /** Returns the current time in ms since the epoch. */
+      readonly now: () => number;
+      /** Records the notices that are due and not yet recorded. Returns the number of new deliveries. */
+      readonly record: (now: Date) => Promise<number>;
+      readonly events: EventEmitter;
+    },
+  ) {
     // The notices are checked once at the start, because the last check before the start may have been long
     // ago.
     super({ everyMs: options.everyMs, firstAfterMs: 0 });

@@ -20,17 +20,6 @@ export interface Sending {
   giveUp(): void;
 }
 
-export interface SenderOptions {
-  readonly brand: string;
-  readonly resolve: Resolve;
-  /** Timeout of the whole attempt in ms, from the name look-up to the last byte of the response. */
-  readonly timeLimitMs: number;
-  /** Decrypts a secret from the database. */
-  readonly openSecret?: (sealed: string) => string;
-  /** Returns the current time in ms since the epoch. */
-  readonly now?: () => number;
-}
-
 /** Maximum number of bytes that a receiver may send, including headers, interim responses and framing. */
 const ANSWER_BYTES_MAX = 65_536;
 /** Time after which the next address of a host is tried in parallel, in ms. */
@@ -42,7 +31,18 @@ const SHOWN_BYTES_MAX = 200;
 const ATTEMPT_ENDED = new Error('the attempt has ended');
 
 export class Sender {
-  constructor(private readonly options: SenderOptions) {}
+  constructor(
+    private readonly options: {
+      readonly brand: string;
+      readonly resolve: Resolve;
+      /** Timeout of the whole attempt in ms, from the name look-up to the last byte of the response. */
+      readonly timeLimitMs: number;
+      /** Decrypts a secret from the database. */
+      readonly openSecret?: (sealed: string) => string;
+      /** Returns the current time in ms since the epoch. */
+      readonly now?: () => number;
+    },
+  ) {}
 
   /** Every error becomes the outcome of the attempt. */
   send(due: DueDelivery): Sending {

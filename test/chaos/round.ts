@@ -37,11 +37,6 @@ export interface RoundResult {
   readonly isAuditClean: boolean | undefined;
 }
 
-export interface RoundSettings {
-  readonly seed: string;
-  readonly audit: boolean;
-}
-
 const ANSWERED_WITHIN_MS = 30_000;
 const READY_WITHIN_MS = 60_000;
 const READY_EVERY_MS = 50;
@@ -64,7 +59,10 @@ export async function runRound(
   arena: Arena,
   cast: Cast,
   plan: RoundPlan,
-  settings: RoundSettings,
+  settings: {
+    readonly seed: string;
+    readonly audit: boolean;
+  },
 ): Promise<RoundResult> {
   const started = performance.now();
   const random = (purpose: string): Random => new Random(settings.seed, plan.round, purpose);

@@ -10,16 +10,6 @@ import { Front } from './front.js';
 import { PLAYERS, type TableOperation, type TableScenario, tableScenarios } from './tableChoices.js';
 import { type Expected, shoeCards, type TableRound, TableRounds, WAGER } from './tableRounds.js';
 
-export interface TableOptions {
-  readonly bases: readonly string[];
-  readonly operatorKey: string;
-  readonly databaseUrl: string;
-  readonly runs: number;
-  readonly seed: number;
-  /** Time in ms after which no further scenario starts. */
-  readonly forMs: number;
-}
-
 interface World {
   readonly fronts: readonly Front[];
   readonly operatorKey: string;
@@ -38,7 +28,15 @@ const NO_ROUND = '0123456789abcdef0123456789abcdef';
  * fails.
  * @returns the number of occurrences of each response
  */
-export async function runTables(options: TableOptions): Promise<ReadonlyMap<string, number>> {
+export async function runTables(options: {
+  readonly bases: readonly string[];
+  readonly operatorKey: string;
+  readonly databaseUrl: string;
+  readonly runs: number;
+  readonly seed: number;
+  /** Time in ms after which no further scenario starts. */
+  readonly forMs: number;
+}): Promise<ReadonlyMap<string, number>> {
   const { bases, operatorKey, databaseUrl, runs, seed, forMs } = options;
   const sql = postgres(databaseUrl, { max: 2, types: { bigint: postgres.BigInt }, onnotice: () => {} });
   const fronts = bases.map((base) => new Front(base));

@@ -3,18 +3,6 @@ import type { Logger } from 'pino';
 import type { ErrorEntry } from '../../domain/errors.js';
 import type { Exchange } from './exchange.js';
 
-interface AnswerMetrics {
-  /** @param seconds time from the arrival of the request to its answer */
-  request(
-    operation: string,
-    seconds: number,
-    status: number,
-    errorCode: string | undefined,
-    partnerId: number | undefined,
-  ): void;
-  readonly faults: { inc(labels: { readonly operation: string }): void };
-}
-
 /** Operations that answer 503 with the state of the process, which is not an error. */
 const HEALTH_CHECKS = new Set(['readyz', 'statusz']);
 
@@ -24,7 +12,17 @@ export class RequestLog {
 
   constructor(
     private readonly log: Logger,
-    private readonly metrics: AnswerMetrics,
+    private readonly metrics: {
+      /** @param seconds time from the arrival of the request to its answer */
+      request(
+        operation: string,
+        seconds: number,
+        status: number,
+        errorCode: string | undefined,
+        partnerId: number | undefined,
+      ): void;
+      readonly faults: { inc(labels: { readonly operation: string }): void };
+    },
   ) {
     this.#isDebugging = log.isLevelEnabled('debug');
   }

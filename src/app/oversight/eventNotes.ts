@@ -40,14 +40,6 @@ interface Counted {
   writtenMs: number;
 }
 
-export interface EventNotesOptions {
-  /** Host of this process, for the subject `process:<host>`. */
-  readonly host: string;
-  readonly version: string;
-  readonly roles: string;
-  readonly events: EventEmitter;
-}
-
 export class EventNotes extends PeriodicService {
   readonly name = 'significant event record';
   readonly stopTimeoutMs = STOP_TIMEOUT_MS;
@@ -55,7 +47,13 @@ export class EventNotes extends PeriodicService {
 
   constructor(
     private readonly sql: Sql,
-    private readonly options: EventNotesOptions,
+    private readonly options: {
+      /** Host of this process, for the subject `process:<host>`. */
+      readonly host: string;
+      readonly version: string;
+      readonly roles: string;
+      readonly events: EventEmitter;
+    },
   ) {
     super({ everyMs: LOOK_EVERY_MS, firstAfterMs: LOOK_EVERY_MS });
     this.#follow(options.events);

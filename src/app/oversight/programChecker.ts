@@ -30,26 +30,6 @@ export class ProgramChangedError extends Error {}
 /** Compares files of the program with their manifest. */
 export type CheckFiles = (part: ProgramPart) => Promise<ProgramFound>;
 
-export interface ProgramCheckerOptions {
-  readonly sql: Sql;
-  readonly nodes: Pick<RedisNodes, 'all'>;
-  readonly checkFiles: CheckFiles;
-  readonly host: string;
-  readonly version: string;
-  /** Roles of the process, such as `http,worker`. */
-  readonly roles: string;
-  /** Time of the daily check: a cron expression with five fields, UTC. */
-  readonly cron: string;
-  /** Delay between the start and the check of the packages, in ms: at most a minute. */
-  readonly packagesAfterMs: number;
-  /** Reaction to differing files: with `stop` the process deals no outcomes. */
-  readonly onChanged: 'alert' | 'stop';
-  readonly operatorEmail: string | undefined;
-  /** Returns the current time in ms since the epoch. */
-  readonly now: () => number;
-  readonly events: EventEmitter;
-}
-
 export class ProgramChecker extends PeriodicService {
   readonly name = 'program check';
   /** Differences found by the newest check of each part. A part without differences is absent. */
@@ -64,7 +44,25 @@ export class ProgramChecker extends PeriodicService {
    * opened
    */
   constructor(
-    private readonly options: ProgramCheckerOptions,
+    private readonly options: {
+      readonly sql: Sql;
+      readonly nodes: Pick<RedisNodes, 'all'>;
+      readonly checkFiles: CheckFiles;
+      readonly host: string;
+      readonly version: string;
+      /** Roles of the process, such as `http,worker`. */
+      readonly roles: string;
+      /** Time of the daily check: a cron expression with five fields, UTC. */
+      readonly cron: string;
+      /** Delay between the start and the check of the packages, in ms: at most a minute. */
+      readonly packagesAfterMs: number;
+      /** Reaction to differing files: with `stop` the process deals no outcomes. */
+      readonly onChanged: 'alert' | 'stop';
+      readonly operatorEmail: string | undefined;
+      /** Returns the current time in ms since the epoch. */
+      readonly now: () => number;
+      readonly events: EventEmitter;
+    },
     private readonly first: Promise<ProgramFound>,
   ) {
     super({ everyMs: LOOK_EVERY_MS, firstAfterMs: options.packagesAfterMs });

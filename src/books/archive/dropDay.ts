@@ -7,25 +7,23 @@ import { archivedManifests } from './ledgerDays.store.js';
 import { type DropStep, dropFromLedger, whyNotDrop } from './ledgerDrop.store.js';
 import { type ArchiveCheck, type ArchiveFault, type ArchiveProgress, checkArchives } from './readArchive.js';
 
-export interface DropOptions {
-  readonly day: string;
-  readonly directory: string;
-  /** Minimum number of complete days that stay in the ledger. */
-  readonly keepDays: number;
-  readonly actor: string;
-  /** Current UTC day, YYYY-MM-DD. Default: the clock of this process. */
-  readonly today?: string;
-  readonly onProgress?: ArchiveProgress;
-  readonly onFailpoint?: (step: DropStep) => void;
-}
-
 /**
  * @returns faults of the archive, or the reason why the day is kept. If there is neither, the day was
  * dropped.
  */
 export async function dropDay(
   sql: Sql,
-  options: DropOptions,
+  options: {
+    readonly day: string;
+    readonly directory: string;
+    /** Minimum number of complete days that stay in the ledger. */
+    readonly keepDays: number;
+    readonly actor: string;
+    /** Current UTC day, YYYY-MM-DD. Default: the clock of this process. */
+    readonly today?: string;
+    readonly onProgress?: ArchiveProgress;
+    readonly onFailpoint?: (step: DropStep) => void;
+  },
 ): Promise<{ readonly faults: readonly ArchiveFault[]; readonly refused?: string }> {
   const { day, directory, keepDays, actor, today = dayOf(Date.now()), onFailpoint = () => {} } = options;
   const refused = await whyNotDrop(sql, { day, keepDays, today });

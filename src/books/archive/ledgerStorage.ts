@@ -28,16 +28,6 @@ interface LedgerUse {
   readonly disk: { readonly bytes: number; readonly freeBytes: number } | undefined;
 }
 
-export interface LedgerStorageOptions {
-  /** Folder of the data of an embedded Postgres. Undefined: Postgres is asked for it, if it is local. */
-  readonly folder: string | undefined;
-  /** Whether a separate Postgres runs on this machine. */
-  readonly isLocal: boolean;
-  readonly events: EventEmitter;
-  /** Called once, with the first measurement, if the free space of the disk can't be read. */
-  readonly onDiskUnknown: () => void;
-}
-
 export class LedgerStorage extends PeriodicService {
   readonly name = 'ledger storage';
   readonly #days: LedgerDays;
@@ -45,7 +35,15 @@ export class LedgerStorage extends PeriodicService {
 
   constructor(
     private readonly sql: Sql,
-    private readonly options: LedgerStorageOptions,
+    private readonly options: {
+      /** Folder of the data of an embedded Postgres. Undefined: Postgres is asked for it, if it is local. */
+      readonly folder: string | undefined;
+      /** Whether a separate Postgres runs on this machine. */
+      readonly isLocal: boolean;
+      readonly events: EventEmitter;
+      /** Called once, with the first measurement, if the free space of the disk can't be read. */
+      readonly onDiskUnknown: () => void;
+    },
   ) {
     super({ everyMs: TURN_MS, firstAfterMs: 0 });
     this.#days = new LedgerDays(sql);

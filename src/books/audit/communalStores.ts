@@ -22,12 +22,6 @@ const TRIES = 8;
 const PAUSE_MS = 125;
 const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
 
-export interface CommunalStores {
-  readonly postgres: CommunalReads;
-  readonly redis: Pick<RedisAuditReads, 'outboxEnd' | 'untold'>;
-  findPot(cell: number, gameId: number): Promise<PotRecord | undefined>;
-}
-
 interface Player {
   readonly cell: number;
   readonly partnerId: number;
@@ -57,7 +51,11 @@ export class CommunalStoresAudit {
   constructor(
     private readonly facts: Facts,
     private readonly findings: Findings,
-    private readonly stores: CommunalStores,
+    private readonly stores: {
+      readonly postgres: CommunalReads;
+      readonly redis: Pick<RedisAuditReads, 'outboxEnd' | 'untold'>;
+      findPot(cell: number, gameId: number): Promise<PotRecord | undefined>;
+    },
   ) {
     this.#hasPots = facts.communal.pots.length > 0;
     this.#fundings = new Set(facts.communal.fundings.map(({ noteId }) => noteId));

@@ -29,16 +29,14 @@ export class SeenStatuses {
   }
 }
 
-export interface PlayerStatusAudit {
+/** Differences are compared again a few times, because a change in progress may explain them. */
+export async function auditPlayerStatuses(audit: {
   readonly facts: Facts;
   readonly findings: Findings;
   readonly onRecord: PlayerStatusReads;
   readonly redis: Pick<RedisAuditReads, 'playerStatus'>;
   readonly seen: SeenStatuses;
-}
-
-/** Differences are compared again a few times, because a change in progress may explain them. */
-export async function auditPlayerStatuses(audit: PlayerStatusAudit): Promise<void> {
+}): Promise<void> {
   const { facts, findings, redis, seen } = audit;
   for (let cell = 0; cell < facts.cells; cell++) {
     const found = seen.of(cell);

@@ -12,15 +12,6 @@ import { dueDay } from './schedule.js';
 import type { UnsettledDay } from './settledDays.store.js';
 import type { SettlementReports } from './settlementReports.js';
 
-export interface JobOptions {
-  readonly everyMs: number;
-  /** Cron expression in UTC. At each of its times all earlier days become due for a report. */
-  readonly cron: string;
-  /** Judges the return to player of games for days that have their reports. */
-  readonly judging: Pick<RtpJudging, 'run'>;
-  readonly events: EventEmitter;
-}
-
 export class SettlementJob extends PeriodicService {
   readonly name = 'settlement';
   /** Newest day up to which all reports are complete. The job does not check earlier days again. */
@@ -32,7 +23,14 @@ export class SettlementJob extends PeriodicService {
 
   constructor(
     private readonly settlements: SettlementReports,
-    private readonly options: JobOptions,
+    private readonly options: {
+      readonly everyMs: number;
+      /** Cron expression in UTC. At each of its times all earlier days become due for a report. */
+      readonly cron: string;
+      /** Judges the return to player of games for days that have their reports. */
+      readonly judging: Pick<RtpJudging, 'run'>;
+      readonly events: EventEmitter;
+    },
   ) {
     super({ everyMs: options.everyMs, firstAfterMs: 0 });
   }

@@ -30,16 +30,6 @@ import type {
   WantedReport,
 } from './settlements.store.js';
 
-export interface SettlementReportsOptions {
-  readonly store: Pick<BooksStore, 'settlements'> & Pick<EngineStore, 'cells' | 'partners'>;
-  readonly nodes: Pick<RedisNodes, 'cell'>;
-  readonly now?: () => Date;
-  readonly clocks: Pick<Clocks, 'skewMaxMs'>;
-  /** Called in the transaction that generates a complete report. Default: notifies the partner. */
-  readonly onReport?: OnReport;
-  readonly events: EventEmitter;
-}
-
 export interface SettleObserver {
   /** Returns whether the generation of reports should stop. Called before each report. */
   readonly isStopped: () => boolean;
@@ -65,7 +55,17 @@ type RequestOfReport = Pick<WantedReport, 'actor' | 'reason' | 'isDue' | 'isComp
 type PassedDays = Map<string, boolean>;
 
 export class SettlementReports {
-  constructor(private readonly options: SettlementReportsOptions) {}
+  constructor(
+    private readonly options: {
+      readonly store: Pick<BooksStore, 'settlements'> & Pick<EngineStore, 'cells' | 'partners'>;
+      readonly nodes: Pick<RedisNodes, 'cell'>;
+      readonly now?: () => Date;
+      readonly clocks: Pick<Clocks, 'skewMaxMs'>;
+      /** Called in the transaction that generates a complete report. Default: notifies the partner. */
+      readonly onReport?: OnReport;
+      readonly events: EventEmitter;
+    },
+  ) {}
 
   now(): Date {
     return this.options.now?.() ?? new Date();

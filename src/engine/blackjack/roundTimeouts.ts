@@ -9,17 +9,6 @@ import { IDLE, PeriodicService, WOKEN_MS } from '../../platform/runtime/periodic
 import type { EventEmitter } from '../processEvents.js';
 import type { PlaceOfPartner, RoundPlay } from './roundPlay.js';
 
-export interface RoundTimeoutsOptions {
-  readonly rounds: Pick<RoundPlay, 'end'>;
-  readonly cells: () => readonly number[];
-  readonly expired: (
-    cells: readonly number[],
-    limit: number,
-  ) => Promise<readonly (RoundRecord & PlaceOfPartner)[]>;
-  readonly game: (gameId: number) => Game | undefined;
-  readonly events: EventEmitter;
-}
-
 const TURN_MS = 500;
 /**
  * Maximum number of rounds that are ended in one turn of this task. These rounds are committed before the
@@ -30,7 +19,18 @@ const ROUNDS_MAX = 200;
 export class RoundTimeouts extends PeriodicService {
   readonly name = 'round timeouts';
 
-  constructor(private readonly options: RoundTimeoutsOptions) {
+  constructor(
+    private readonly options: {
+      readonly rounds: Pick<RoundPlay, 'end'>;
+      readonly cells: () => readonly number[];
+      readonly expired: (
+        cells: readonly number[],
+        limit: number,
+      ) => Promise<readonly (RoundRecord & PlaceOfPartner)[]>;
+      readonly game: (gameId: number) => Game | undefined;
+      readonly events: EventEmitter;
+    },
+  ) {
     super({ everyMs: TURN_MS, firstAfterMs: TURN_MS, idleMs: WOKEN_MS });
   }
 

@@ -8,12 +8,6 @@ import type { CellLease } from '../cells/cells.store.js';
 import type { EventEmitter } from '../processEvents.js';
 import { reserveFell, reserveIsBack } from './reserve.store.js';
 
-export interface ReserveGame {
-  readonly gameId: number;
-  readonly partnerId: number;
-  readonly lease: CellLease;
-}
-
 export class Reserve {
   readonly #minReadyBlocks: (partnerId: number) => number;
   /** Newest state that this process has recorded in Postgres. Undefined if it has not recorded any. */
@@ -26,7 +20,11 @@ export class Reserve {
 
   constructor(
     private readonly sql: Sql,
-    private readonly game: ReserveGame,
+    private readonly game: {
+      readonly gameId: number;
+      readonly partnerId: number;
+      readonly lease: CellLease;
+    },
     minReadyBlocks: (partnerId: number) => number,
     private readonly events: EventEmitter,
     /** Length of the reserve of outcomes, in seconds at the game's present pace. */

@@ -25,16 +25,6 @@ const READER_BYTES = 9;
 /** Interval of announcements that no other process has received, in ms. */
 const ALONE_EVERY_MS = 5000;
 
-export interface AnnouncementsOptions {
-  readonly catalog: Pick<Catalog, 'heard' | 'pollNow'>;
-  readonly staleness: Pick<Staleness, 'heard'>;
-  readonly nodes: RedisNodes;
-  readonly datasetId: string;
-  readonly events: EventEmitter;
-  /** Called on each failure of the connection over which announcements are heard. */
-  readonly onError: (error: Error) => void;
-}
-
 export class CatalogAnnouncements implements Service {
   readonly name = 'catalog announcements';
   readonly #reader = randomBytes(READER_BYTES).toString('base64url');
@@ -44,7 +34,17 @@ export class CatalogAnnouncements implements Service {
   #announced: CatalogState | undefined;
   #announcedAtMs = Number.NEGATIVE_INFINITY;
 
-  constructor(private readonly options: AnnouncementsOptions) {}
+  constructor(
+    private readonly options: {
+      readonly catalog: Pick<Catalog, 'heard' | 'pollNow'>;
+      readonly staleness: Pick<Staleness, 'heard'>;
+      readonly nodes: RedisNodes;
+      readonly datasetId: string;
+      readonly events: EventEmitter;
+      /** Called on each failure of the connection over which announcements are heard. */
+      readonly onError: (error: Error) => void;
+    },
+  ) {}
 
   /** Starts listening, without waiting for the connection. */
   async start(): Promise<void> {

@@ -17,12 +17,6 @@ import type { AnsweredIds } from './answeredIds.js';
 const TURN_MS = 1000;
 const STOPPED_WITHIN_MS = 2000;
 
-export interface AnsweredWatermarksOptions {
-  readonly answered: AnsweredIds;
-  readonly store: Pick<EngineStore, 'answered'>;
-  readonly events: EventEmitter;
-}
-
 interface Known {
   readonly epoch: bigint;
   readonly entryId: bigint;
@@ -36,7 +30,13 @@ export class AnsweredWatermarks extends PeriodicService {
   readonly #before = new Map<number, Known>();
   readonly #lacking = new Set<number>();
 
-  constructor(private readonly options: AnsweredWatermarksOptions) {
+  constructor(
+    private readonly options: {
+      readonly answered: AnsweredIds;
+      readonly store: Pick<EngineStore, 'answered'>;
+      readonly events: EventEmitter;
+    },
+  ) {
     super({ everyMs: TURN_MS, firstAfterMs: TURN_MS });
   }
 

@@ -12,22 +12,6 @@
 import { entryCell } from '../../domain/entryId.js';
 import type { BookedIdentity, Origin } from './operation.js';
 
-export interface ConfirmationsOptions {
-  /**
-   * Dataset id with which the epochs of this database begin. Announcements of other installations on the same
-   * server are received as well, and are ignored.
-   */
-  readonly datasetId: string;
-  readonly read: () => Promise<readonly { cell: number; epoch: string; cursor: bigint }[]>;
-  /** Finds the ledger row of an entry; undefined if the ledger has no entry with that id. */
-  readonly findEntry: (entryId: bigint) => Promise<BookedIdentity | undefined>;
-  /** Returns the id of the server run that a cell is currently connected to. */
-  readonly serverOf: (cell: number) => string | undefined;
-  readonly onError: (error: unknown) => void;
-  /** Called with the time that a command waited for its commit, in seconds. */
-  readonly onConfirmed: (seconds: number) => void;
-}
-
 /** An entry that Redis has written and that is not yet confirmed to be in the ledger. */
 interface Owed extends Origin {
   readonly id: bigint;
@@ -79,7 +63,23 @@ export class Confirmations {
   #isAsking = false;
   #askedAt = Number.NEGATIVE_INFINITY;
 
-  constructor(private readonly options: ConfirmationsOptions) {}
+  constructor(
+    private readonly options: {
+      /**
+       * Dataset id with which the epochs of this database begin. Announcements of other installations on the
+       * same server are received as well, and are ignored.
+       */
+      readonly datasetId: string;
+      readonly read: () => Promise<readonly { cell: number; epoch: string; cursor: bigint }[]>;
+      /** Finds the ledger row of an entry; undefined if the ledger has no entry with that id. */
+      readonly findEntry: (entryId: bigint) => Promise<BookedIdentity | undefined>;
+      /** Returns the id of the server run that a cell is currently connected to. */
+      readonly serverOf: (cell: number) => string | undefined;
+      readonly onError: (error: unknown) => void;
+      /** Called with the time that a command waited for its commit, in seconds. */
+      readonly onConfirmed: (seconds: number) => void;
+    },
+  ) {}
 
   /**
    * Resolves to true once the ledger has an entry of the cell, or to false if that is not confirmed by the

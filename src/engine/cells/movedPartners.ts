@@ -12,22 +12,22 @@ const LOOKS_MAX = 8;
 /** Maximum time that a request is held because of its partner's move, over all attempts, in ms. */
 const HELD_MS_MAX = 5000;
 
-export interface MovedPartnersOptions {
-  readonly partner: (partnerId: number) => Partner | undefined;
-  readonly refresh: () => Promise<void>;
-  /**
-   * Loads the filters of recently released request ids. Request ids that were bound in the old cell stay
-   * bound in the new cell.
-   */
-  readonly refreshIds: () => Promise<void>;
-  readonly deadlineMs: number;
-}
-
 export class MovedPartners {
   /** Polls under way by partner. All waiting requests of a partner share one poll. */
   readonly #looks = new Map<number, Promise<Partner | undefined>>();
 
-  constructor(private readonly options: MovedPartnersOptions) {}
+  constructor(
+    private readonly options: {
+      readonly partner: (partnerId: number) => Partner | undefined;
+      readonly refresh: () => Promise<void>;
+      /**
+       * Loads the filters of recently released request ids. Request ids that were bound in the old cell stay
+       * bound in the new cell.
+       */
+      readonly refreshIds: () => Promise<void>;
+      readonly deadlineMs: number;
+    },
+  ) {}
 
   /**
    * Waits for the partner's move, and returns the partner with the cell to which its request should be sent

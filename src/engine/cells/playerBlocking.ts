@@ -22,20 +22,20 @@ import { OwnedWork } from './ownedWork.js';
 import type { PlayerStatusChange, PlayerStatusOnRecord } from './playerStatuses.store.js';
 import { SET_PLAYER_STATUS } from './setPlayerStatus.js';
 
-export interface PlayerBlockingOptions {
-  readonly store: Pick<EngineStore, 'playerStatuses'>;
-  readonly cells: Pick<CellClient, 'execute'>;
-  /** Maximum time to write a recorded status to Redis, including retries, in ms. */
-  readonly deadlineMs: number;
-}
-
 /** `recorded`: the change is on record, and the owner of the cell will carry it out. */
 export type Blocked = 'done' | 'recorded' | 'unknownPlayer';
 
 const POLL_MS = 50;
 
 export class PlayerBlocking {
-  constructor(private readonly options: PlayerBlockingOptions) {}
+  constructor(
+    private readonly options: {
+      readonly store: Pick<EngineStore, 'playerStatuses'>;
+      readonly cells: Pick<CellClient, 'execute'>;
+      /** Maximum time to write a recorded status to Redis, including retries, in ms. */
+      readonly deadlineMs: number;
+    },
+  ) {}
 
   /**
    * @returns `unknownPlayer` if the player does not exist; the change is then withdrawn
@@ -82,12 +82,6 @@ export class PlayerBlocking {
   }
 }
 
-export interface RecordedStatusesOptions {
-  readonly store: Pick<EngineStore, 'playerStatuses'>;
-  readonly blocking: Pick<PlayerBlocking, 'finish'>;
-  readonly events: EventEmitter;
-}
-
 const TURN_MS = 250;
 /** Maximum number of changes of a cell in one turn of this task. */
 const CHANGES_MAX = 256;
@@ -99,7 +93,13 @@ const BACKOFF_MAX_MS = 500;
 export class RecordedStatuses extends OwnedWork {
   readonly name = 'player statuses';
 
-  constructor(private readonly options: RecordedStatusesOptions) {
+  constructor(
+    private readonly options: {
+      readonly store: Pick<EngineStore, 'playerStatuses'>;
+      readonly blocking: Pick<PlayerBlocking, 'finish'>;
+      readonly events: EventEmitter;
+    },
+  ) {
     super({ turnMs: TURN_MS, backoffMinMs: BACKOFF_MIN_MS, backoffMaxMs: BACKOFF_MAX_MS });
   }
 

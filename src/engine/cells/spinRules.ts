@@ -38,26 +38,26 @@ interface DealingFault {
   readonly problem: string | undefined;
 }
 
-export interface SpinRulesParts {
-  readonly catalog: Catalog;
-  readonly freshness: Staleness;
-  readonly faults: readonly DealingFault[];
-  readonly store: Pick<EngineStore, 'ledgerEntries' | 'communal'>;
-  readonly spinIds: SpinIds;
-  readonly nodes: Pick<RedisNodes, 'cell'>;
-  readonly confirmations: Pick<Confirmations, 'cameTo'>;
-  readonly moved: MovedPartners;
-  readonly requestIds: RequestIds;
-  /** Value of `ACK`: when a spin is answered, unless its game requires a commit first. */
-  readonly ack: Parameters<typeof waitsForLedger>[1];
-  readonly deadlineMs: number;
-}
-
 export class SpinRules {
   /** Checks under way of whether a raffle is sold out, by game. Concurrent requests share one check. */
   readonly #looks = new Map<number, Promise<boolean>>();
 
-  constructor(private readonly parts: SpinRulesParts) {}
+  constructor(
+    private readonly parts: {
+      readonly catalog: Catalog;
+      readonly freshness: Staleness;
+      readonly faults: readonly DealingFault[];
+      readonly store: Pick<EngineStore, 'ledgerEntries' | 'communal'>;
+      readonly spinIds: SpinIds;
+      readonly nodes: Pick<RedisNodes, 'cell'>;
+      readonly confirmations: Pick<Confirmations, 'cameTo'>;
+      readonly moved: MovedPartners;
+      readonly requestIds: RequestIds;
+      /** Value of `ACK`: when a spin is answered, unless its game requires a commit first. */
+      readonly ack: Parameters<typeof waitsForLedger>[1];
+      readonly deadlineMs: number;
+    },
+  ) {}
 
   /**
    * Returns the error because of which no spin of a partner may be dealt now, whatever the game: dealing is

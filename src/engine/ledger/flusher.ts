@@ -42,25 +42,6 @@ import {
 import { Transcoder } from './transcoder.js';
 import { TRIM_EVERY_MS, Trimmer } from './trimmer.js';
 
-export interface FlusherOptions {
-  /**
-   * Time from the start of one round to the start of the next while no response waits for a commit, in ms.
-   */
-  readonly intervalMs: number;
-  /** Whether a response waits for every entry, as with `ACK=ledger`. */
-  readonly isAwaited: boolean;
-  readonly events: EventEmitter;
-  /**
-   * Returns the payout above which a win is large, in micro-USD. Undefined if this process does not know the
-   * partner yet.
-   */
-  readonly largeWinThreshold: (partnerId: number) => number | undefined;
-  /** Makes the events that are recorded in the transaction of their entries. */
-  readonly eventsOf: FlushEvents;
-  readonly committedIds: CommittedRequestIds;
-  readonly onFailpoint: OnFailpoint;
-}
-
 const BLOCK_MS = 200;
 const RETRY_MS = 200;
 /**
@@ -99,7 +80,25 @@ export class Flusher implements Service {
     private readonly sql: Sql,
     private readonly nodes: RedisNodes,
     private readonly openReader: (node: RedisNode) => OutboxReader,
-    private readonly options: FlusherOptions,
+    private readonly options: {
+      /**
+       * Time from the start of one round to the start of the next while no response waits for a commit, in
+       * ms.
+       */
+      readonly intervalMs: number;
+      /** Whether a response waits for every entry, as with `ACK=ledger`. */
+      readonly isAwaited: boolean;
+      readonly events: EventEmitter;
+      /**
+       * Returns the payout above which a win is large, in micro-USD. Undefined if this process does not know
+       * the partner yet.
+       */
+      readonly largeWinThreshold: (partnerId: number) => number | undefined;
+      /** Makes the events that are recorded in the transaction of their entries. */
+      readonly eventsOf: FlushEvents;
+      readonly committedIds: CommittedRequestIds;
+      readonly onFailpoint: OnFailpoint;
+    },
   ) {
     this.#partitions = new Partitions(sql);
   }

@@ -29,26 +29,6 @@ import {
 import type { EventEmitter } from '../processEvents.js';
 import type { Obstacles } from '../recovery/obstacles.store.js';
 
-export interface OwnershipOptions {
-  /** Prepares a leased cell and returns its lease, which the preparation may have changed. */
-  readonly prepare: (lease: CellLease) => Promise<CellLease>;
-  /**
-   * Returns a reason if an error of `prepare` needs a decision by an operator. If the result is undefined,
-   * the preparation is repeated until it succeeds.
-   */
-  readonly refusal: (error: unknown) => string | undefined;
-  /**
-   * Returns whether an error of `prepare` was harmless and has already been reported, so that the preparation
-   * is repeated at the next turn.
-   */
-  readonly isPassing: (error: unknown) => boolean;
-  readonly events: EventEmitter;
-  /** Returns whether this process can write cells now, because Redis is reachable. */
-  readonly isAble: () => boolean;
-  /** Returns the cells whose data in Redis has changed since they were prepared. */
-  readonly changed: (leases: readonly CellLease[], obstacles: Obstacles) => Promise<readonly number[]>;
-}
-
 /**
  * Duration of a lease, in ms. The cells of a worker that stops are taken over after at most this time plus
  * one turn of the ownership loop.
@@ -92,7 +72,25 @@ export class Ownership extends PeriodicService {
 
   constructor(
     private readonly sql: Sql,
-    private readonly options: OwnershipOptions,
+    private readonly options: {
+      /** Prepares a leased cell and returns its lease, which the preparation may have changed. */
+      readonly prepare: (lease: CellLease) => Promise<CellLease>;
+      /**
+       * Returns a reason if an error of `prepare` needs a decision by an operator. If the result is
+       * undefined, the preparation is repeated until it succeeds.
+       */
+      readonly refusal: (error: unknown) => string | undefined;
+      /**
+       * Returns whether an error of `prepare` was harmless and has already been reported, so that the
+       * preparation is repeated at the next turn.
+       */
+      readonly isPassing: (error: unknown) => boolean;
+      readonly events: EventEmitter;
+      /** Returns whether this process can write cells now, because Redis is reachable. */
+      readonly isAble: () => boolean;
+      /** Returns the cells whose data in Redis has changed since they were prepared. */
+      readonly changed: (leases: readonly CellLease[], obstacles: Obstacles) => Promise<readonly number[]>;
+    },
   ) {
     super({ everyMs: TURN_MS, firstAfterMs: TURN_MS });
   }

@@ -12,17 +12,17 @@ import type { OwnedCell } from './portion.js';
  */
 export const TRIM_EVERY_MS = 25;
 
-export interface TrimmerOptions {
-  readonly nodes: Pick<RedisNodes, 'pipelined'>;
-  readonly onFailpoint: OnFailpoint;
-  readonly onFailed: (owned: OwnedCell, error: unknown) => void;
-}
-
 export class Trimmer {
   #running: Promise<void> = Promise.resolve();
   #begunAt = Number.NEGATIVE_INFINITY;
 
-  constructor(private readonly options: TrimmerOptions) {}
+  constructor(
+    private readonly options: {
+      readonly nodes: Pick<RedisNodes, 'pipelined'>;
+      readonly onFailpoint: OnFailpoint;
+      readonly onFailed: (owned: OwnedCell, error: unknown) => void;
+    },
+  ) {}
 
   /** The trim that is under way, if any. It never rejects. */
   get underWay(): Promise<void> {

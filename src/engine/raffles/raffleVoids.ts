@@ -33,16 +33,6 @@ import {
   type VoidedRaffle,
 } from './raffles.store.js';
 
-export interface RaffleVoidsOptions {
-  readonly sql: Sql;
-  readonly nodes: Pick<RedisNodes, 'cell'>;
-  /** Makes adjustments. Each promise resolves once the ledger has the adjustment. */
-  readonly adjuster: Pick<Adjuster, 'adjust'>;
-  readonly spinIds: SpinIds;
-  readonly events: EventEmitter;
-  readonly onFailpoint: OnFailpoint;
-}
-
 const TURN_MS = 2000;
 /**
  * Maximum number of raffles in one turn of this task. For each of these raffles, one group of tickets is
@@ -64,7 +54,17 @@ const BACKOFF_MAX_MS = 30_000;
 export class RaffleVoids extends OwnedWork {
   readonly name = 'raffle voids';
 
-  constructor(private readonly options: RaffleVoidsOptions) {
+  constructor(
+    private readonly options: {
+      readonly sql: Sql;
+      readonly nodes: Pick<RedisNodes, 'cell'>;
+      /** Makes adjustments. Each promise resolves once the ledger has the adjustment. */
+      readonly adjuster: Pick<Adjuster, 'adjust'>;
+      readonly spinIds: SpinIds;
+      readonly events: EventEmitter;
+      readonly onFailpoint: OnFailpoint;
+    },
+  ) {
     super({ turnMs: TURN_MS, backoffMinMs: BACKOFF_MIN_MS, backoffMaxMs: BACKOFF_MAX_MS });
   }
 

@@ -48,14 +48,6 @@ const SETTING = 'POSITION_FILE';
 /** Time to count what waits in Redis, in ms. */
 const COUNTED_WITHIN_MS = 10_000;
 
-export interface PositionKeeperOptions {
-  readonly path: string;
-  readonly sql: Sql;
-  readonly nodes: RedisNodes;
-  readonly datasetId: string;
-  readonly events: EventEmitter;
-}
-
 export class PositionKeeper extends PeriodicService {
   readonly name = 'position file';
   readonly #file: PositionFile;
@@ -74,7 +66,15 @@ export class PositionKeeper extends PeriodicService {
    */
   #writtenAt = performance.now();
 
-  constructor(private readonly options: PositionKeeperOptions) {
+  constructor(
+    private readonly options: {
+      readonly path: string;
+      readonly sql: Sql;
+      readonly nodes: RedisNodes;
+      readonly datasetId: string;
+      readonly events: EventEmitter;
+    },
+  ) {
     super({ everyMs: HELD_EVERY_MS, firstAfterMs: HELD_EVERY_MS });
     const { path, events } = options;
     this.#file = new PositionFile(path, (damage) =>

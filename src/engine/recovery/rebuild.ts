@@ -135,17 +135,15 @@ export async function fillPartners({ sql, store }: RebuildParts, owner: CellOwne
   await filler.finish();
 }
 
-interface Filled {
-  players: number;
-  requests: number;
-}
-
 async function fillPlayersAndRequests(
   parts: RebuildParts,
   owner: CellOwner,
   runsReachId: bigint,
   recency: Recency,
-  filled: Filled,
+  filled: {
+    players: number;
+    requests: number;
+  },
 ): Promise<void> {
   const { sql, store, onFailpoint } = parts;
   const filler = new CellFiller(store, owner);

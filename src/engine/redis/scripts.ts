@@ -38,25 +38,23 @@ export interface CellCall {
   readonly args: readonly (string | number | Buffer)[];
 }
 
-export interface ScriptOptions {
-  /** Maximum backlog of a cell's outbox. Dealing stops when it is reached. */
-  readonly outboxMax: { readonly entries: number; readonly bytes: number };
-  /** Clock that scripts compare with the clock of Redis. Absent if clocks are not compared. */
-  readonly clock?: {
-    /** Clock of this process, in ms since the Unix epoch. */
-    readonly now: () => number;
-    /**
-     * Maximum difference of this process's clock from the clock of Redis and from a cell's newest entry, in
-     * ms.
-     */
-    readonly skewMaxMs: number;
-  };
-}
-
 export class Scripts {
   constructor(
     private readonly nodes: RedisNodes,
-    private readonly options: ScriptOptions,
+    private readonly options: {
+      /** Maximum backlog of a cell's outbox. Dealing stops when it is reached. */
+      readonly outboxMax: { readonly entries: number; readonly bytes: number };
+      /** Clock that scripts compare with the clock of Redis. Absent if clocks are not compared. */
+      readonly clock?: {
+        /** Clock of this process, in ms since the Unix epoch. */
+        readonly now: () => number;
+        /**
+         * Maximum difference of this process's clock from the clock of Redis and from a cell's newest entry,
+         * in ms.
+         */
+        readonly skewMaxMs: number;
+      };
+    },
   ) {}
 
   /** Calls a script that begins with lua/include/cell.lua, and returns its binary reply. */

@@ -29,21 +29,6 @@ import type { FilterReading, RunsRead } from './requestRunReads.store.js';
 import type { RequestRun, RunsWatermark } from './requestRuns.store.js';
 import type { FoundRequest } from './secondPass.js';
 
-export interface RequestIdsOptions {
-  readonly runs: Pick<EngineStore, 'requestRunReads'>;
-  /** Store for the look-ups that requests of partners need, with its own connections. */
-  readonly store: Pick<EngineStore, 'requestRunReads' | 'ledgerEntries'>;
-  /**
-   * Maximum size of all filters, in bytes. To stay below it, filters are made coarser. More ids then need a
-   * look-up, but no id is forgotten (filterMemory.ts).
-   */
-  readonly filterBytesMax: number;
-  /** Returns the newest version of the request-id runs that the catalog has read. */
-  readonly newestVersion: () => string;
-  readonly everyMs: number;
-  readonly onError: (error: unknown) => void;
-}
-
 interface CellFilters {
   /** Watermark of the cell's filters: the id of an entry, in the byte format of a script call. */
   readonly reach: Buffer;
@@ -107,7 +92,22 @@ export class RequestIds extends PeriodicService {
    */
   readonly lookUps = { bound: 0, fresh: 0, refused: 0 };
 
-  constructor(private readonly options: RequestIdsOptions) {
+  constructor(
+    private readonly options: {
+      readonly runs: Pick<EngineStore, 'requestRunReads'>;
+      /** Store for the look-ups that requests of partners need, with its own connections. */
+      readonly store: Pick<EngineStore, 'requestRunReads' | 'ledgerEntries'>;
+      /**
+       * Maximum size of all filters, in bytes. To stay below it, filters are made coarser. More ids then need
+       * a look-up, but no id is forgotten (filterMemory.ts).
+       */
+      readonly filterBytesMax: number;
+      /** Returns the newest version of the request-id runs that the catalog has read. */
+      readonly newestVersion: () => string;
+      readonly everyMs: number;
+      readonly onError: (error: unknown) => void;
+    },
+  ) {
     super({ everyMs: options.everyMs, firstAfterMs: options.everyMs });
   }
 

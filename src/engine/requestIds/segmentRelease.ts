@@ -45,14 +45,6 @@ import {
 } from './requestRuns.store.js';
 import { runsToMerge } from './runMerging.js';
 
-export interface SegmentReleaseOptions {
-  /** Minimum time that Redis holds a request id, in ms. */
-  readonly windowMs: number;
-  readonly committedIds: CommittedRequestIds;
-  readonly events: EventEmitter;
-  readonly onFailpoint: OnFailpoint;
-}
-
 const TURN_MS_MAX = 5000;
 /**
  * Maximum number of closed segments that wait to be written. At this number the open segment stays open, so
@@ -88,7 +80,13 @@ export class SegmentRelease extends PeriodicService {
   constructor(
     private readonly sql: Sql,
     private readonly nodes: RedisNodes,
-    private readonly options: SegmentReleaseOptions,
+    private readonly options: {
+      /** Minimum time that Redis holds a request id, in ms. */
+      readonly windowMs: number;
+      readonly committedIds: CommittedRequestIds;
+      readonly events: EventEmitter;
+      readonly onFailpoint: OnFailpoint;
+    },
   ) {
     const everyMs = Math.min(TURN_MS_MAX, options.windowMs / 4);
     super({ everyMs, firstAfterMs: everyMs });

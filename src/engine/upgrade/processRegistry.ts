@@ -33,14 +33,6 @@ const FORMAT_KNOWN_MS = 600;
 const SEEN_EVERY_MS = 5000;
 const REPORTED_EVERY_MS = 5000;
 
-export interface RegistryOptions {
-  readonly version: string;
-  readonly roles: string;
-  /** True if no other process shares the stores, so that the start of this process completes an upgrade. */
-  readonly isAlone: boolean;
-  readonly events: EventEmitter;
-}
-
 export class ProcessRegistry extends PeriodicService {
   readonly name = 'process registry';
   readonly #facts: ProcessFacts;
@@ -54,7 +46,15 @@ export class ProcessRegistry extends PeriodicService {
 
   constructor(
     private readonly sql: Sql,
-    private readonly options: RegistryOptions,
+    private readonly options: {
+      readonly version: string;
+      readonly roles: string;
+      /**
+       * True if no other process shares the stores, so that the start of this process completes an upgrade.
+       */
+      readonly isAlone: boolean;
+      readonly events: EventEmitter;
+    },
   ) {
     super({ everyMs: FORMAT_EVERY_MS, firstAfterMs: FORMAT_EVERY_MS });
     const { version, roles } = options;

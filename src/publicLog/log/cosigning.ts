@@ -28,21 +28,6 @@ import {
   type WitnessLook,
 } from './witnesses.store.js';
 
-export interface CosigningOptions {
-  readonly sql: Sql;
-  readonly policy: Policy;
-  /** Minimum interval between the starts of two rounds of requests to the witnesses, in ms. */
-  readonly everyMs: number;
-  readonly events: EventEmitter;
-  /** Called when any worker has published a tree of the given size. */
-  readonly onPublished: (size: number) => void;
-  /**
-   * Checks a checkpoint that a witness returned for this log. It may be of another tree than this log has,
-   * which is evidence of a fork.
-   */
-  readonly judge: (shown: { readonly from: string; readonly note: string }) => Promise<unknown>;
-}
-
 /** Interval at which this process checks whether it may start a round of requests, in ms. */
 const LOOK_MS = 250;
 /** Time after which a witness that refused is asked again, in ms. */
@@ -68,7 +53,22 @@ export class Cosigning extends PeriodicService {
   readonly #answers = new Map<string, SubmissionResult['result']>();
   #look: WitnessLook = { published: 0, ages: [] };
 
-  constructor(private readonly options: CosigningOptions) {
+  constructor(
+    private readonly options: {
+      readonly sql: Sql;
+      readonly policy: Policy;
+      /** Minimum interval between the starts of two rounds of requests to the witnesses, in ms. */
+      readonly everyMs: number;
+      readonly events: EventEmitter;
+      /** Called when any worker has published a tree of the given size. */
+      readonly onPublished: (size: number) => void;
+      /**
+       * Checks a checkpoint that a witness returned for this log. It may be of another tree than this log
+       * has, which is evidence of a fork.
+       */
+      readonly judge: (shown: { readonly from: string; readonly note: string }) => Promise<unknown>;
+    },
+  ) {
     super({ everyMs: Math.min(LOOK_MS, options.everyMs), firstAfterMs: 0 });
     this.#witnesses = new Map(options.policy.witnesses.map((witness) => [vkeyOf(witness), witness]));
   }

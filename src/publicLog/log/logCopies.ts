@@ -34,21 +34,6 @@ import { hashOfOrigin } from './forkEvidence.js';
 import { checkpointAfter, logOrigins, logState } from './publicLog.store.js';
 import { PublicLogReads, type Published, readTiles } from './publicLogReads.store.js';
 
-export interface LogCopiesOptions {
-  readonly sql: Sql;
-  readonly nodes: Pick<RedisNodes, 'keepLogNote'>;
-  /** Folder LOG_COPY_DIR; undefined if not set. */
-  readonly folder: string | undefined;
-  /** Returns the reason why nothing may be written yet, or undefined. */
-  readonly problem: () => string | undefined;
-  /**
-   * Checks a checkpoint of another process.
-   * @returns whether it is evidence of a fork
-   */
-  readonly judge: (source: { readonly from: string; readonly note: string }) => Promise<boolean>;
-  readonly events: EventEmitter;
-}
-
 /** Interval between attempts to write the copies after a failure, in ms. */
 const EVERY_MS = 2000;
 /** Interval between two updates of the copy's record in Postgres, in ms. */
@@ -75,7 +60,22 @@ export class LogCopies extends PeriodicService {
    */
   #behindSince: number | undefined;
 
-  constructor(private readonly options: LogCopiesOptions) {
+  constructor(
+    private readonly options: {
+      readonly sql: Sql;
+      readonly nodes: Pick<RedisNodes, 'keepLogNote'>;
+      /** Folder LOG_COPY_DIR; undefined if not set. */
+      readonly folder: string | undefined;
+      /** Returns the reason why nothing may be written yet, or undefined. */
+      readonly problem: () => string | undefined;
+      /**
+       * Checks a checkpoint of another process.
+       * @returns whether it is evidence of a fork
+       */
+      readonly judge: (source: { readonly from: string; readonly note: string }) => Promise<boolean>;
+      readonly events: EventEmitter;
+    },
+  ) {
     super({ everyMs: EVERY_MS, firstAfterMs: 0, idleMs: WOKEN_MS });
     this.#reads = new PublicLogReads(options.sql);
   }

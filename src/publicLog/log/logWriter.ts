@@ -18,27 +18,6 @@ import type { Sql } from '../../postgres/connection.js';
 import { APPENDED_AT_ONCE, appendWaiting } from './logAppend.store.js';
 import { type LogState, logProgress, pruneCheckpoints, storeCheckpoint } from './publicLog.store.js';
 
-export interface PublicLogOptions {
-  readonly sql: Sql;
-  /**
-   * Returns this process's keys for a log, newest first.
-   * @throws Error if it has none
-   */
-  readonly signersOf: (log: LogState) => Promise<readonly Signer[]>;
-  /** Maximum delay between the first waiting entry and its append, in ms. */
-  readonly batchMs: number;
-  /** True if a note is published only with the cosignatures of enough witnesses. */
-  readonly hasQuorum: boolean;
-  /** Called when a checkpoint that needs cosignatures has been stored. */
-  readonly onSigned: () => void;
-  /** Called when this process learns of a published tree that is larger than the one it knew. */
-  readonly onPublished: () => void;
-  /** Returns the reason why nothing may be appended yet, or undefined. */
-  readonly problem: () => string | undefined;
-  readonly events: EventEmitter;
-  readonly onFailpoint: OnFailpoint;
-}
-
 /** Poll interval while entries are waiting, in ms. */
 const EVERY_MS = 2000;
 const PRUNE_EVERY_MS = 600_000;
@@ -74,7 +53,28 @@ export class PublicLog extends PeriodicService {
   /** Reason why the log is halted, as found by this process's newest check. */
   #halted: string | undefined;
 
-  constructor(private readonly options: PublicLogOptions) {
+  constructor(
+    private readonly options: {
+      readonly sql: Sql;
+      /**
+       * Returns this process's keys for a log, newest first.
+       * @throws Error if it has none
+       */
+      readonly signersOf: (log: LogState) => Promise<readonly Signer[]>;
+      /** Maximum delay between the first waiting entry and its append, in ms. */
+      readonly batchMs: number;
+      /** True if a note is published only with the cosignatures of enough witnesses. */
+      readonly hasQuorum: boolean;
+      /** Called when a checkpoint that needs cosignatures has been stored. */
+      readonly onSigned: () => void;
+      /** Called when this process learns of a published tree that is larger than the one it knew. */
+      readonly onPublished: () => void;
+      /** Returns the reason why nothing may be appended yet, or undefined. */
+      readonly problem: () => string | undefined;
+      readonly events: EventEmitter;
+      readonly onFailpoint: OnFailpoint;
+    },
+  ) {
     super({ everyMs: EVERY_MS, firstAfterMs: 0, idleMs: WOKEN_MS });
   }
 

@@ -6,14 +6,6 @@ import type { Witness } from '../../domain/publicLog/policy.js';
 import { SIZE_TYPE, submissionText } from '../../domain/publicLog/submissions.js';
 import { boundedRequest } from '../../platform/runtime/boundedRequest.js';
 
-export interface AskedCheckpoint {
-  readonly size: number;
-  /** Text of the checkpoint, which is what signatures cover. */
-  readonly text: string;
-  /** Note with the log's signature lines. */
-  readonly note: string;
-}
-
 export type SubmissionResult =
   | { readonly result: 'cosigned'; readonly line: SignatureLine; readonly at: number }
   /** The witness has already seen a larger tree. */
@@ -58,7 +50,13 @@ const sizeIn = (text: string): number | undefined =>
  */
 export async function submit(
   witness: Witness,
-  checkpoint: AskedCheckpoint,
+  checkpoint: {
+    readonly size: number;
+    /** Text of the checkpoint, which is what signatures cover. */
+    readonly text: string;
+    /** Note with the log's signature lines. */
+    readonly note: string;
+  },
   known: number,
   prove: (old: number) => Promise<readonly Buffer[]>,
 ): Promise<SubmissionResult> {

@@ -17,16 +17,6 @@ import type { WitnessState } from './witnessState.js';
  */
 export class InconsistencyError extends Error {}
 
-export interface PullingOptions {
-  readonly policy: Policy;
-  readonly state: WitnessState;
-  /** URL of the log; `checkpoint` and `tile/` are below it. */
-  readonly url: string;
-  /** Folder in which tiles and bundles are mirrored; undefined for no mirror. */
-  readonly mirror: string | undefined;
-  readonly say: (line: string) => void;
-}
-
 /**
  * Splits a size into path parts: `1234567` becomes `x001/x234/567`, as for tiles, so that no folder gets many
  * files.
@@ -38,7 +28,17 @@ export class Pulling {
   readonly #log: LogReader;
   readonly #mirror: Mirror | undefined;
 
-  constructor(private readonly options: PullingOptions) {
+  constructor(
+    private readonly options: {
+      readonly policy: Policy;
+      readonly state: WitnessState;
+      /** URL of the log; `checkpoint` and `tile/` are below it. */
+      readonly url: string;
+      /** Folder in which tiles and bundles are mirrored; undefined for no mirror. */
+      readonly mirror: string | undefined;
+      readonly say: (line: string) => void;
+    },
+  ) {
     this.#log = new LogReader(options.url);
     this.#mirror = options.mirror === undefined ? undefined : new Mirror(options.mirror, this.#log);
   }

@@ -171,14 +171,6 @@ async function read({ redis, pg }: Reachable): Promise<unknown[]> {
 
 type Reachable = { redis: { url: string }; pg: { url: string } };
 
-interface OwnerSetup {
-  project?: string;
-  dataDir: string;
-  cacheDir?: string;
-  uid?: number;
-  env?: NodeJS.ProcessEnv;
-}
-
 interface Owner {
   child: ChildProcess;
   redis: { url: string; pid: number };
@@ -186,7 +178,13 @@ interface Owner {
 }
 
 /** Starts both stores from a separate process. */
-async function startOwner(setup: OwnerSetup): Promise<Owner> {
+async function startOwner(setup: {
+  project?: string;
+  dataDir: string;
+  cacheDir?: string;
+  uid?: number;
+  env?: NodeJS.ProcessEnv;
+}): Promise<Owner> {
   const { project = PROJECT, dataDir, cacheDir = CACHE, uid, env = process.env } = setup;
   const module = pathToFileURL(join(project, BUILT)).href;
   const child = spawn(process.execPath, ['--input-type=module', '-e', OWNER, module, dataDir, cacheDir], {
