@@ -5,8 +5,8 @@
 import { Redis, type RedisOptions } from 'ioredis';
 import { asClearError, openingFault, redisOptionsOf, tellingFault } from './redisUrl.js';
 
-// ioredis extends String. V8 then keeps String.prototype as a dictionary and no longer inlines charCodeAt, which
-// costs 8 % of a spin's CPU. Enumerating a String object makes V8 optimize the prototype again.
+// ioredis extends String. V8 then keeps String.prototype as a dictionary and no longer inlines charCodeAt,
+// which costs 8 % of a spin's CPU. Enumerating a String object makes V8 optimize the prototype again.
 for (const _ in new String('a'));
 
 const OPTIONS = {
