@@ -4,9 +4,9 @@
  */
 import { hash } from 'node:crypto';
 import { ERRORS, type ErrorEntry, type Fault } from '../../domain/errors.js';
-import type { ApiKey, Partner } from '../../domain/game.js';
 import type { Role } from '../../domain/operator.js';
 import { clientNetwork, type TrustedProxies } from '../../domain/trustedProxies.js';
+import type { Catalog } from '../../engine/catalog/catalog.js';
 import { Admission, type FoundKey, type Judge, refusalOf } from './admission.js';
 import { AuthFailures, type CountFailure } from './authFailures.js';
 import type { Exchange } from './exchange.js';
@@ -14,9 +14,7 @@ import { type Caller, OperatorAccess, type OperatorServices } from './operatorAc
 import type { Replies } from './reply.js';
 
 export interface AccessServices extends OperatorServices {
-  keyByHash(hash: string): ApiKey | undefined;
-  partner(partnerId: number): Partner | undefined;
-  catalogVersion(): number;
+  readonly catalog: Pick<Catalog, 'version' | 'keyByHash' | 'partner' | 'operatorByHash' | 'refresh'>;
   readonly countFailure: CountFailure;
   /**
    * Called when an unauthenticated client exceeds the limit of failed authentications at the operator API.
@@ -61,7 +59,7 @@ export class Access {
     this.#failures = new AuthFailures(services.countFailure, options.failureLimit);
     this.#judge = {
       get version() {
-        return services.catalogVersion();
+        return services.catalog.version;
       },
       find: (keyHash) => this.#find(keyHash),
       refuse: (exchange, entry) => this.#refuse(exchange, entry, this.clientOf(exchange)),
@@ -98,7 +96,7 @@ export class Access {
     const address = this.clientOf(exchange);
     // The key is unknown, or the catalog that refuses it may be stale. The catalog is refreshed once before
     // the request is refused.
-    this.services
+    this.services.catalog
       .refresh()
       .then(
         () => {
@@ -152,8 +150,8 @@ export class Access {
   }
 
   #find(keyHash: string): FoundKey | undefined {
-    const key = this.services.keyByHash(keyHash);
-    const partner = key === undefined ? undefined : this.services.partner(key.partnerId);
+    const key = this.services.catalog.keyByHash(keyHash);
+    const partner = key === undefined ? undefined : this.services.catalog.partner(key.partnerId);
     return key === undefined || partner === undefined ? undefined : { key, partner };
   }
 

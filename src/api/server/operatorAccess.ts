@@ -5,15 +5,13 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import { ERRORS, type ErrorEntry } from '../../domain/errors.js';
 import { FIRST_OPERATOR, isPermitted, type OperatorKey, type Role } from '../../domain/operator.js';
+import type { Catalog } from '../../engine/catalog/catalog.js';
 import type { Exchange } from './exchange.js';
 import type { Replies } from './reply.js';
 import type { SessionTokens } from './sessionTokens.js';
 
 export interface OperatorServices {
-  /** Returns the key of a named operator by the SHA-256 of its text, as a latin1 string of 32 characters. */
-  operatorByHash(hash: string): OperatorKey | undefined;
-  /** Reads the changes of the catalog. Rejects if keys cannot be checked. */
-  refresh(): Promise<void>;
+  readonly catalog: Pick<Catalog, 'operatorByHash' | 'refresh'>;
   /**
    * Returns true if a key may have been revoked and this process may not have learned of the revocation yet.
    */
@@ -162,7 +160,7 @@ export class OperatorAccess {
    * may be based on a stale catalog.
    */
   async #judgeAgain(keyHash: Buffer): Promise<Judgement> {
-    await this.services.refresh();
+    await this.services.catalog.refresh();
     return this.#judge(keyHash);
   }
 
@@ -185,7 +183,7 @@ export class OperatorAccess {
 
   #judge(keyHash: Buffer): Judgement {
     if (timingSafeEqual(keyHash, this.#firstKeyHash)) return { key: { name: FIRST_OPERATOR, role: 'admin' } };
-    const found = this.services.operatorByHash(keyHash.toString('latin1'));
+    const found = this.services.catalog.operatorByHash(keyHash.toString('latin1'));
     if (found === undefined) return { refused: ERRORS.invalidApiKey };
     if (found.isRevoked) return { refused: ERRORS.revokedApiKey };
     if (found.expiresAtMs !== null && found.expiresAtMs <= Date.now())

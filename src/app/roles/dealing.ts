@@ -209,12 +209,7 @@ export async function openDealing(parts: RoleParts, spinIds: SpinIds, isVolatile
   const exhausted = new ExhaustedWindows();
   const deal = dealOperation(spinIds, BATCH_MAX, exhausted, requestIds, answered?.spins);
   const spinPath = new SpinPath(staleness, exhausted, cells, deal, deadlineMs);
-  const moved = new MovedPartners({
-    partner: (partnerId) => catalog.partner(partnerId),
-    refresh: () => catalog.refresh(),
-    refreshIds: () => requestIds.refresh(),
-    deadlineMs,
-  });
+  const moved = new MovedPartners(catalog, requestIds, deadlineMs);
   const rules = new SpinRules({
     catalog,
     freshness: staleness,

@@ -20,7 +20,6 @@ import { ERRORS } from '../../domain/errors.js';
 import { overAfterMs } from '../../domain/settlement.js';
 import { SpinIds } from '../../domain/spinId.js';
 import { CellViews } from '../../engine/cells/cellViews.js';
-import type { MovedPartners } from '../../engine/cells/movedPartners.js';
 import { PartnerReads } from '../../engine/cells/partnerReads.js';
 import { DurabilityWatches } from '../../engine/redis/redisDurabilityWatch.js';
 import { isRedisAway } from '../../engine/redis/scriptErrors.js';
@@ -79,6 +78,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
   const access = openAccess(parts, requestLog, replies);
   const drawAgain = await openRedrawing(parts);
   const blackjack = playedRounds(parts, cells, requestIds);
+  const reads = new PartnerReads(nodes, catalog, moved);
   const answering = (store: Store): Services => ({
     store,
     catalog,
@@ -91,7 +91,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     requestIds,
     proofs: new Proofs(store.publicLogReads, drawAgain),
     blackjack,
-    cells: { ...operating, confirmations, reads: readsOf(parts, moved), views: new CellViews(nodes) },
+    cells: { ...operating, confirmations, reads, views: new CellViews(nodes) },
     settlementReports: new SettlementReports({ store, nodes, events, clocks: parts.clocks }),
     webhooks: {
       judgeUrl: (url, environment) => judgeRegistration(url, environment, parts.world.resolve),
@@ -145,14 +145,6 @@ const processOf = (parts: RoleParts, requestLog: RequestLog): Services['process'
   problems: parts.problems,
 });
 
-const readsOf = ({ nodes, catalog }: RoleParts, moved: MovedPartners): PartnerReads =>
-  new PartnerReads({
-    cell: (cell) => nodes.cell(cell),
-    partner: (partnerId) => catalog.partner(partnerId),
-    refresh: () => catalog.refresh(),
-    whereIs: (partner, since) => moved.where(partner, since),
-  });
-
 function openAccess(
   { config, catalog, staleness, scripts, operatorStore, operatorKey, notes }: RoleParts,
   requestLog: RequestLog,
@@ -160,14 +152,10 @@ function openAccess(
 ): Access {
   return new Access(
     {
-      keyByHash: (hash) => catalog.keyByHash(hash),
-      partner: (partnerId) => catalog.partner(partnerId),
-      catalogVersion: () => catalog.version,
-      operatorByHash: (hash) => catalog.operatorByHash(hash),
+      catalog,
       isBehind: () => staleness.isBehind,
       sessionTokens: new SessionTokens(operatorKey),
       findSession: (hash) => operatorStore.operators.findSession(hash),
-      refresh: () => catalog.refresh(),
       onWindowOver: (client) => notes.note({ action: 'auth.window', subject: `address:${client}` }),
       onWrongKey: (client, { code }) =>
         notes.note({

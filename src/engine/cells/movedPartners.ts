@@ -5,6 +5,8 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Partner } from '../../domain/game.js';
+import type { Catalog } from '../catalog/catalog.js';
+import type { RequestIds } from '../requestIds/requestIds.js';
 
 const LOOK_EVERY_MS = 25;
 /** Number of polls of the catalog after which the request is sent to the old cell again. */
@@ -17,16 +19,9 @@ export class MovedPartners {
   readonly #looks = new Map<number, Promise<Partner | undefined>>();
 
   constructor(
-    private readonly options: {
-      readonly partner: (partnerId: number) => Partner | undefined;
-      readonly refresh: () => Promise<void>;
-      /**
-       * Loads the filters of recently released request ids. Request ids that were bound in the old cell stay
-       * bound in the new cell.
-       */
-      readonly refreshIds: () => Promise<void>;
-      readonly deadlineMs: number;
-    },
+    private readonly catalog: Pick<Catalog, 'partner' | 'refresh'>,
+    private readonly requestIds: Pick<RequestIds, 'refresh'>,
+    private readonly deadlineMs: number,
   ) {}
 
   /**
@@ -37,7 +32,7 @@ export class MovedPartners {
    * @returns undefined if the request was held for too long and must be refused
    */
   async where(known: Partner, since: number): Promise<Partner | undefined> {
-    const heldMaxMs = Math.min(HELD_MS_MAX, this.options.deadlineMs);
+    const heldMaxMs = Math.min(HELD_MS_MAX, this.deadlineMs);
     if (performance.now() - since > heldMaxMs) return undefined;
     const { partnerId } = known;
     let look = this.#looks.get(partnerId);
@@ -49,17 +44,17 @@ export class MovedPartners {
   }
 
   async #look({ partnerId, cell, newestMove }: Partner): Promise<Partner | undefined> {
-    const { partner, refresh, refreshIds } = this.options;
     for (let looks = 0; looks < LOOKS_MAX; looks++) {
-      await refresh().catch(() => {});
-      const now = partner(partnerId);
+      await this.catalog.refresh().catch(() => {});
+      const now = this.catalog.partner(partnerId);
       // A partner that has moved back to the same cell has a newer move number.
       if (now !== undefined && (now.cell !== cell || now.newestMove !== newestMove)) {
-        await refreshIds().catch(() => {});
+        // Request ids that were bound in the old cell stay bound in the new cell.
+        await this.requestIds.refresh().catch(() => {});
         return now;
       }
       await pause(LOOK_EVERY_MS);
     }
-    return partner(partnerId);
+    return this.catalog.partner(partnerId);
   }
 }

@@ -6,29 +6,20 @@
 import type { PotRecord } from '../../domain/communal.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import type { Partner } from '../../domain/game.js';
+import type { Catalog } from '../catalog/catalog.js';
 import type { GameRecord, PlayerRecord } from '../redis/cellRecords.js';
 import type { CellStore } from '../redis/cellStore.js';
+import type { RedisNodes } from '../redis/nodes.js';
+import type { MovedPartners } from './movedPartners.js';
 
 export type { GameRecord, PlayerRecord };
 
-export interface PartnerReadsOptions {
-  readonly cell: (
-    cell: number,
-  ) => Pick<
-    CellStore,
-    'findBound' | 'findPlayer' | 'findGame' | 'findPot' | 'isTurnedAway' | 'newestInOutbox'
-  >;
-  readonly partner: (partnerId: number) => Partner | undefined;
-  readonly refresh: () => Promise<void>;
-  /**
-   * Waits for a partner's move and returns the partner with the cell to read next (movedPartners.ts);
-   * undefined if the wait took too long.
-   */
-  readonly whereIs: (known: Partner, since: number) => Promise<Partner | undefined>;
-}
-
 export class PartnerReads {
-  constructor(private readonly options: PartnerReadsOptions) {}
+  constructor(
+    private readonly nodes: Pick<RedisNodes, 'cell'>,
+    private readonly catalog: Pick<Catalog, 'partner' | 'refresh'>,
+    private readonly moved: Pick<MovedPartners, 'where'>,
+  ) {}
 
   /** Returns a player as of its last spin, or undefined if it has never spun. */
   player(partnerId: number, playerId: string): Promise<PlayerRecord | undefined> {
@@ -60,18 +51,14 @@ export class PartnerReads {
    * empty.
    */
   newestInOutbox(cell: number): Promise<bigint> {
-    return this.options.cell(cell).newestInOutbox();
+    return this.nodes.cell(cell).newestInOutbox();
   }
 
-  async #read<T>(
-    partnerId: number,
-    read: (store: ReturnType<PartnerReadsOptions['cell']>) => Promise<T>,
-  ): Promise<T> {
-    const { cell, whereIs } = this.options;
+  async #read<T>(partnerId: number, read: (store: CellStore) => Promise<T>): Promise<T> {
     const since = performance.now();
     let partner: Partner | undefined = await this.#known(partnerId);
     while (partner !== undefined) {
-      const store = cell(partner.cell);
+      const store = this.nodes.cell(partner.cell);
       // The check for a move follows the read on the same connection. If the partner had not left the cell by
       // the time of the check, the data was current.
       const [found, isAway] = await Promise.all([
@@ -79,7 +66,7 @@ export class PartnerReads {
         store.isTurnedAway(partnerId, partner.newestMove ?? 0),
       ]);
       if (!isAway) return found;
-      partner = await whereIs(partner, since);
+      partner = await this.moved.where(partner, since);
     }
     throw new ApiError(ERRORS.unavailable);
   }
@@ -89,11 +76,10 @@ export class PartnerReads {
    * new.
    */
   async #known(partnerId: number): Promise<Partner> {
-    const { partner, refresh } = this.options;
-    const known = partner(partnerId);
+    const known = this.catalog.partner(partnerId);
     if (known !== undefined) return known;
-    await refresh();
-    const now = partner(partnerId);
+    await this.catalog.refresh();
+    const now = this.catalog.partner(partnerId);
     if (now === undefined) throw new Error(`Partner ${partnerId} is not in the catalog`);
     return now;
   }

@@ -50,16 +50,17 @@ const away = (cell: number, backBy?: number) =>
 /** @param then states of the partner in the catalog after each refresh, in order */
 function reads(known: Partial<Partner>, ...then: (Partial<Partner> | undefined)[]) {
   const asked: (number | undefined)[] = [];
-  const partnerReads = new PartnerReads({
-    cell: (cell) => nodes.nodes.cell(cell),
-    partner: () => ({ ...somePartner, cell: OLD, ...known }),
-    refresh: () => Promise.resolve(),
-    whereIs: async ({ cell }) => {
-      asked.push(cell);
-      const next = then.shift();
-      return next && { ...somePartner, ...next };
+  const partnerReads = new PartnerReads(
+    nodes.nodes,
+    { partner: () => ({ ...somePartner, cell: OLD, ...known }), refresh: () => Promise.resolve() },
+    {
+      where: async ({ cell }) => {
+        asked.push(cell);
+        const next = then.shift();
+        return next && { ...somePartner, ...next };
+      },
     },
-  });
+  );
   return { asked, player: async () => (await partnerReads.player(ID, 'p'))?.balanceMicros };
 }
 
