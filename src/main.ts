@@ -7,12 +7,12 @@ import { fileURLToPath } from 'node:url';
 import type { Logger } from 'pino';
 import { openStore } from './api/api.store.js';
 import { installationTag } from './api/server/portHolder.js';
-import { ClockOffsets } from './app/clockOffsets.js';
+import { clockOffsets } from './app/clockOffsets.js';
 import type { Config } from './app/config.js';
 import { freePort, SetupError } from './app/embedded/index.js';
 import { subscribeLog } from './app/eventLog.js';
 import { subscribeMetrics } from './app/metrics/fromEvents.js';
-import { GaugeProblems } from './app/metrics/gaugeProblems.js';
+import { problemsIn } from './app/metrics/gaugeProblems.js';
 import { Metrics } from './app/metrics/metrics.js';
 import { MetricsServer } from './app/metrics/metricsServer.js';
 import {
@@ -40,7 +40,7 @@ import { sealsBlocks } from './engine/blocks/blockSeals.store.js';
 import { Catalog } from './engine/catalog/catalog.js';
 import { CatalogAnnouncements } from './engine/catalog/catalogAnnouncements.js';
 import { Staleness } from './engine/catalog/staleness.js';
-import { Problems } from './engine/problems.js';
+import { type Finding, Problems } from './engine/problems.js';
 import { newEvents } from './engine/processEvents.js';
 import {
   DryGames,
@@ -51,6 +51,7 @@ import {
 } from './engine/readiness.js';
 import { Scripts } from './engine/redis/scripts.js';
 import { ProcessRegistry } from './engine/upgrade/processRegistry.js';
+import { Job } from './platform/runtime/periodicService.js';
 import { ServiceGroup } from './platform/runtime/serviceGroup.js';
 import { migrate } from './postgres/migrate.js';
 import { PostgresDurability } from './postgres/postgresDurability.js';
@@ -59,6 +60,9 @@ import { nameServers } from './webhooks/allowedAddresses.js';
 
 export type { Running } from './app/program/running.js';
 export type { World } from './app/roles/parts.js';
+
+/** The interval of Prometheus, because the gauges read the stores. */
+const METRICS_CHECKED_EVERY_MS = 15_000;
 
 /**
  * Starts the service.
@@ -182,8 +186,18 @@ async function startAll(
     await untilServed(nodes, catalog);
   }
   registerPoolMetrics(metrics, pools);
-  registerClockMetrics(metrics, await services.add(new ClockOffsets(sql, nodes, world.now)));
-  await services.add(new GaugeProblems(metrics, problems));
+  let offsets: ReadonlyMap<string, number> = new Map();
+  const measureClocks = async (): Promise<void> => {
+    offsets = await clockOffsets(sql, nodes, world.now);
+  };
+  await services.add(new Job('clock offsets', { everyMs: 10_000, firstAfterMs: 0 }, measureClocks));
+  registerClockMetrics(metrics, () => offsets);
+  let found: readonly Finding[] = [];
+  problems.add(() => found);
+  const checkMetrics = async (): Promise<void> => {
+    found = problemsIn(await metrics.samples());
+  };
+  await services.add(new Job('metrics check', METRICS_CHECKED_EVERY_MS, checkMetrics));
   return { ...(await serve(parts)), operatorKey, isNewOperatorKey, redisUrl, databaseUrl };
 }
 

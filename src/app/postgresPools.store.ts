@@ -1,12 +1,12 @@
 /** Opens the pools of connections to Postgres: for partners, operators, background work and flushes. */
 import type { Logger } from 'pino';
+import { Job } from '../platform/runtime/periodicService.js';
 import { closing } from '../platform/runtime/service.js';
 import type { ServiceGroup } from '../platform/runtime/serviceGroup.js';
 import { addressOf, lineOf } from '../platform/secretsInLogs.js';
 import { connectPostgres, POSTGRES_MAJOR_MIN, type PoolOptions, readServer } from '../postgres/connect.js';
 import type { PostgresPools, Sql } from '../postgres/connection.js';
 import type { PostgresDurability } from '../postgres/postgresDurability.js';
-import { PostgresDurabilityWatch } from '../postgres/postgresDurabilityWatch.js';
 import type { Shortage } from '../postgres/postgresErrors.js';
 import type { Config } from './config.js';
 import { SetupError } from './embedded/index.js';
@@ -37,6 +37,11 @@ const LEDGER_CONNECTIONS_MAX = 4;
  * Maximum number of background connections of a front end, which reads the catalog and the cursors of cells.
  */
 const FRONT_END_CONNECTIONS_MAX = 2;
+/**
+ * Interval between two checks of the server's durability settings, in ms. After a restart of the server, the
+ * settings are known sooner, because each new connection reads them, too.
+ */
+const DURABILITY_EVERY_MS = 5000;
 
 /** @throws SetupError if Postgres can't be reached, is too old, or may lose committed data */
 export async function openPostgresPools(
@@ -84,7 +89,8 @@ export async function openPostgresPools(
     );
   }
   checkDurability(durability, config, log);
-  await services.add(new PostgresDurabilityWatch(pools.background, durability));
+  const look = (): Promise<void> => durability.look(pools.background);
+  await services.add(new Job('durability watch of Postgres', DURABILITY_EVERY_MS, look));
   if (!server.hasTimeouts)
     log.warn(
       'Postgres has no timeout for hanging statements: set statement_timeout and idle_in_transaction_session_timeout on the role',

@@ -193,7 +193,7 @@ export class Problems extends PeriodicService {
     private readonly cells: () => Iterable<number>,
     private readonly now: () => number,
   ) {
-    super({ everyMs: LOOK_EVERY_MS, firstAfterMs: LOOK_EVERY_MS });
+    super({ everyMs: LOOK_EVERY_MS });
   }
 
   /** Adds a part that knows its problems without waiting. */

@@ -6,6 +6,7 @@
 
 import type { ProgramDifference } from '../domain/programCheck.js';
 import { Emitter } from '../platform/runtime/emitter.js';
+import { Job, type Period } from '../platform/runtime/periodicService.js';
 import type { RoundEntry } from './blackjack/rounds.store.js';
 import type { CatalogGame, CatalogState } from './catalog/catalog.store.js';
 import type { GameTotals } from './catalog/games.store.js';
@@ -312,3 +313,16 @@ export type EventEmitter = Emitter<Events>;
 
 export const newEvents = (onHandlerError: (error: unknown, event: string) => void): EventEmitter =>
   new Emitter<Events>(onHandlerError);
+
+/**
+ * A background task that is a function. `TaskFailed` is emitted when it failed.
+ * @param period a number is the interval, in ms
+ * @param name name of the service, if it is not that of the task
+ */
+export const job = (
+  events: Pick<EventEmitter, 'emit'>,
+  task: BackgroundTask,
+  period: Period | number,
+  turn: (stopped: AbortSignal) => Promise<unknown>,
+  name: string = task,
+): Job => new Job(name, period, turn, (error) => events.emit('TaskFailed', { task, error }));

@@ -1,8 +1,10 @@
 /**
  * Determines whether a server keeps the data that it has committed. Each session sets `synchronous_commit`
  * itself (sessionSettings.ts), unless a pooler shares the session. `fsync` and `full_page_writes` belong to
- * the server and may change while it runs (postgresDurabilityWatch.ts).
+ * the server and may change while it runs (postgresPools.store.ts).
  */
+import type { Sql } from './connection.js';
+import { raw } from './statements.js';
 
 const WEAK_COMMITS = ['off', 'local'];
 
@@ -56,6 +58,11 @@ export class PostgresDurability {
     this.#volatile = found;
     this.onChanged(found);
   }
+
+  async look(sql: Sql): Promise<void> {
+    const [row] = await sql<DurableSettings[]>`${raw(SETTINGS_SQL)}`;
+    this.note(row!);
+  }
 }
 
 /** Thrown when the server may lose committed data. No data that would be acknowledged is written to it. */
@@ -63,4 +70,15 @@ export class VolatilePostgresError extends Error {
   constructor(volatile: readonly string[]) {
     super(`Postgres may lose committed writes: ${volatile.join('; ')}`);
   }
+}
+
+/**
+ * Returns whether the role can see an asynchronous standby, which may lack committed data. One-off copies of
+ * the database, such as those of pg_basebackup, don't count.
+ */
+export async function hasAsynchronousStandby(sql: Sql): Promise<boolean> {
+  const rows = await sql`
+    SELECT 1 FROM pg_stat_replication WHERE state = 'streaming' AND sync_state = 'async'
+      AND application_name NOT IN ('pg_basebackup', 'pg_receivewal')`;
+  return rows.length > 0;
 }

@@ -18,7 +18,7 @@ export class KeyUse extends PeriodicService {
     private readonly versions: readonly ServedVersion[],
     private readonly noteKeyUses: Store['apiVersions']['noteUses'],
   ) {
-    super({ everyMs: WRITE_EVERY_MS, firstAfterMs: WRITE_EVERY_MS });
+    super({ everyMs: WRITE_EVERY_MS });
   }
 
   override async stop(): Promise<void> {

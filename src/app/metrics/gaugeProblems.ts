@@ -3,9 +3,7 @@
  * /statusz names what these alerts say, also without Prometheus. An alert over a period needs its history.
  */
 
-import type { Finding, ProblemName, Problems } from '../../engine/problems.js';
-import { PeriodicService } from '../../platform/runtime/periodicService.js';
-import type { Metrics } from './metrics.js';
+import type { Finding, ProblemName } from '../../engine/problems.js';
 import type { MetricSamples, Sample } from './scraped.js';
 
 export interface Bounded {
@@ -203,26 +201,3 @@ export function problemsIn(metrics: readonly MetricSamples[]): Finding[] {
 }
 
 const gameOf = ({ subject }: Finding): string => String(subject).split(' ')[1] ?? '';
-
-/** Interval of the checks, in ms. It is that of Prometheus, because the gauges read the stores. */
-const CHECKED_EVERY_MS = 15_000;
-
-export class GaugeProblems extends PeriodicService {
-  readonly name = 'metrics check';
-  #found: readonly Finding[] = [];
-
-  constructor(
-    private readonly metrics: Metrics,
-    problems: Problems,
-  ) {
-    super({ everyMs: CHECKED_EVERY_MS, firstAfterMs: CHECKED_EVERY_MS });
-    problems.add(() => this.#found);
-  }
-
-  protected async turn(): Promise<void> {
-    this.#found = problemsIn(await this.metrics.samples());
-  }
-
-  /** A gauge that can't be read is absent. */
-  protected onTurnFailed(): void {}
-}

@@ -116,14 +116,11 @@ export function registerProgramMetrics(
   );
 }
 
-export function registerClockMetrics(
-  metrics: Metrics,
-  offsets: { readonly newest: ReadonlyMap<string, number> },
-): void {
+export function registerClockMetrics(metrics: Metrics, offsets: () => ReadonlyMap<string, number>): void {
   metrics.gauges(
     'spindle_clock_offset_seconds',
     'Time by which the clock of a store is ahead of the clock of this process, in seconds. Alert SpindleClockOffset above 0.5 for long',
-    () => [...offsets.newest].map(([of, value]) => ({ labels: { of }, value })),
+    () => [...offsets()].map(([of, value]) => ({ labels: { of }, value })),
   );
 }
 

@@ -55,7 +55,7 @@ export class EventNotes extends PeriodicService {
       readonly events: EventEmitter;
     },
   ) {
-    super({ everyMs: LOOK_EVERY_MS, firstAfterMs: LOOK_EVERY_MS });
+    super({ everyMs: LOOK_EVERY_MS });
     this.#follow(options.events);
   }
 

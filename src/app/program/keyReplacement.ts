@@ -43,7 +43,7 @@ export class KeyReplacement extends PeriodicService {
   #others: string | undefined;
 
   constructor(sql: Sql, options: KeyReplacementOptions) {
-    super({ everyMs: EVERY_MS, firstAfterMs: EVERY_MS });
+    super({ everyMs: EVERY_MS });
     this.#sql = sql;
     this.#options = options;
     this.#keys = { seeds: options.seeds.keyId, secrets: options.secrets.keyId };

@@ -4,8 +4,9 @@ import type { SettlementJob } from '../../books/settlement/job.js';
 import { noticeOverdueSettlement } from '../../books/settlement/overdueNotice.store.js';
 import { remindOfSunsets } from '../../engine/catalog/apiVersions.store.js';
 import { notifyGameStatuses } from '../../engine/catalog/dealingSwitches.store.js';
+import { type BackgroundTask, job } from '../../engine/processEvents.js';
+import type { Job } from '../../platform/runtime/periodicService.js';
 import { Mailer } from '../../webhooks/mailer.js';
-import { Notices } from '../../webhooks/notices.js';
 import { noticeExpiringKeys } from '../../webhooks/notices.store.js';
 import type { RoleParts } from './parts.js';
 
@@ -17,7 +18,7 @@ const OVERDUE_SECONDS = 86_400;
 export function openNotices(
   { config, sql, events, world: { now } }: RoleParts,
   settlement: Pick<SettlementJob, 'overdue'>,
-): { mailer: Mailer; notices: Notices[] } {
+): { mailer: Mailer; notices: Job[] } {
   const mailer = new Mailer(sql, {
     smtpUrl: config.SMTP_URL,
     from: config.SMTP_FROM,
@@ -25,44 +26,33 @@ export function openNotices(
     retryDelaysMs: config.constants.webhookRetryDelaysMs,
     events,
   });
+  const notice = (
+    task: BackgroundTask,
+    everyMs: number,
+    record: (now: Date) => Promise<number>,
+    name?: string,
+  ): Job => {
+    const turn = async (): Promise<void> => {
+      const deliveries = await record(new Date(now()));
+      if (deliveries > 0) events.emit('EventsRecorded', { deliveries });
+    };
+    // Due notices are recorded at the start, too, because the last check may have been long ago.
+    return job(events, task, { everyMs, firstAfterMs: 0 }, turn, name);
+  };
+  const noticeOverdue = async (at: Date): Promise<number> => {
+    const oldest = settlement.overdue;
+    if (config.OPERATOR_EMAIL === undefined || oldest === undefined || oldest.seconds < OVERDUE_SECONDS)
+      return 0;
+    return noticeOverdueSettlement(sql, oldest.date, config.OPERATOR_EMAIL, at);
+  };
+  const noticeKeys = (at: Date): Promise<number> => noticeExpiringKeys(sql, at);
+  const noticeSunsets = (at: Date): Promise<number> => remindOfSunsets(sql, at);
+  // Several workers may run these jobs, because each notice is recorded only once.
   const notices = [
-    new Notices({
-      name: 'API key expiry',
-      task: 'API key expiry check',
-      everyMs: CALENDAR_EVERY_MS,
-      now,
-      events,
-      record: (at) => noticeExpiringKeys(sql, at),
-    }),
-    new Notices({
-      name: 'game status notices',
-      task: 'game status notices',
-      everyMs: OVERDUE_EVERY_MS,
-      now,
-      events,
-      record: () => notifyGameStatuses(sql),
-    }),
-    new Notices({
-      name: 'API sunset reminders',
-      task: 'API sunset reminder',
-      everyMs: CALENDAR_EVERY_MS,
-      now,
-      events,
-      record: (at) => remindOfSunsets(sql, at),
-    }),
-    new Notices({
-      name: 'overdue settlement notice',
-      task: 'overdue settlement notice',
-      now,
-      events,
-      everyMs: OVERDUE_EVERY_MS,
-      record: async (at) => {
-        const oldest = settlement.overdue;
-        if (config.OPERATOR_EMAIL === undefined || oldest === undefined || oldest.seconds < OVERDUE_SECONDS)
-          return 0;
-        return noticeOverdueSettlement(sql, oldest.date, config.OPERATOR_EMAIL, at);
-      },
-    }),
+    notice('API key expiry check', CALENDAR_EVERY_MS, noticeKeys, 'API key expiry'),
+    notice('game status notices', OVERDUE_EVERY_MS, () => notifyGameStatuses(sql)),
+    notice('API sunset reminder', CALENDAR_EVERY_MS, noticeSunsets, 'API sunset reminders'),
+    notice('overdue settlement notice', OVERDUE_EVERY_MS, noticeOverdue),
   ];
   return { mailer, notices };
 }

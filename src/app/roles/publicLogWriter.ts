@@ -5,14 +5,15 @@ import { publicRecord } from '../../domain/publicLog/logEntries.js';
 import { parseSignerKey, type Signer, signerKeyOf, signerOf, vkeyOf } from '../../domain/publicLog/notes.js';
 import { Policy } from '../../domain/publicLog/policy.js';
 import { UnknownKeyError } from '../../domain/secretBox.js';
+import { job } from '../../engine/processEvents.js';
 import type { OnFailpoint } from '../../platform/failpoints.js';
-import { hasAsynchronousStandby } from '../../postgres/postgresDurabilityWatch.js';
-import { AuditAnchors } from '../../publicLog/log/auditAnchor.js';
+import { hasAsynchronousStandby } from '../../postgres/postgresDurability.js';
+import { anchorDay } from '../../publicLog/log/auditAnchor.js';
 import { Cosigning } from '../../publicLog/log/cosigning.js';
 import { EvidenceWatch } from '../../publicLog/log/evidenceWatch.js';
 import { LogCopies } from '../../publicLog/log/logCopies.js';
 import { PublicLog } from '../../publicLog/log/logWriter.js';
-import { beginLog, type LogState, logState } from '../../publicLog/log/publicLog.store.js';
+import { beginLog, type LogState, logState, noteAuditHead } from '../../publicLog/log/publicLog.store.js';
 import { noteWitnesses } from '../../publicLog/log/witnesses.store.js';
 import { PROGRAM_CHECK_CRON } from '../constants.js';
 import { logKeyFile, readOrCreateSecret, SetupError } from '../embedded/index.js';
@@ -99,6 +100,7 @@ async function openLogKeys(parts: Parts): Promise<{ signers: Signer[]; kept: str
   return { signers, kept };
 }
 
+const ANCHOR_EVERY_MS = 600_000;
 /** Maximum number of witnesses in a policy. Each witness costs one request per second. */
 const WITNESSES_MAX = 32;
 
@@ -185,6 +187,11 @@ export async function openPublicLog(parts: RoleParts, onFailpoint: OnFailpoint):
   await services.add(publicLog);
   await services.add(copies);
   if (cosigning !== undefined) await services.add(cosigning);
-  await services.add(new AuditAnchors({ sql, cron: PROGRAM_CHECK_CRON, now: parts.world.now, events }));
+  const anchors = job(events, 'audit anchor', ANCHOR_EVERY_MS, async () => {
+    const day = anchorDay(PROGRAM_CHECK_CRON, parts.world.now());
+    // The public log polls for waiting records every two seconds, so there is no need to wake it here.
+    if (day !== undefined) await noteAuditHead(sql, day);
+  });
+  await services.add(anchors);
   return { publicLog, copies, hasQuorum, problem };
 }

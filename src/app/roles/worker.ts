@@ -1,6 +1,6 @@
 /** The worker role: flushes the ledger and replenishes the queues of the cells that this process owns. */
 import { join } from 'node:path';
-import { isOnThisMachine, LedgerStorage } from '../../books/archive/ledgerStorage.js';
+import { isOnThisMachine, type LedgerUse, measureLedger } from '../../books/archive/ledgerStorage.js';
 import { RtpJudging } from '../../books/returns/rtpJudging.js';
 import { SettlementJob } from '../../books/settlement/job.js';
 import { SettlementReports } from '../../books/settlement/settlementReports.js';
@@ -9,23 +9,24 @@ import { entryTimeMs } from '../../domain/entryId.js';
 import { SpinIds } from '../../domain/spinId.js';
 import { findDeal } from '../../engine/blackjack/rounds.store.js';
 import { BlockKeeper, type KeeperOptions } from '../../engine/blocks/keeper.js';
-import { OutcomeRemoval } from '../../engine/blocks/outcomeRemoval.js';
+import { removeSpentOutcomes } from '../../engine/blocks/spentOutcomes.store.js';
 import { openThreads } from '../../engine/blocks/threads.js';
 import { committedTotals } from '../../engine/catalog/games.store.js';
+import { endStalledSessions } from '../../engine/cells/cells.store.js';
 import { Cleanup } from '../../engine/ledger/cleanup.js';
 import { CommittedTotals } from '../../engine/ledger/committedTotals.js';
 import { drain } from '../../engine/ledger/drain.js';
 import { Flusher } from '../../engine/ledger/flusher.js';
 import type { Ownership } from '../../engine/ledger/ownership.js';
 import { PartitionMaker } from '../../engine/ledger/partitions.js';
-import { StalledSessions } from '../../engine/ledger/stalledSessions.js';
-import { TrafficHours } from '../../engine/ledger/trafficHours.js';
+import { countTrafficHours } from '../../engine/ledger/trafficHours.store.js';
 import { UnservedCells } from '../../engine/ledger/unservedCells.js';
+import { job } from '../../engine/processEvents.js';
 import { AbsentPosition } from '../../engine/recovery/absentPosition.js';
 import { type OwnershipParts, openOwnership } from '../../engine/recovery/openOwnership.js';
 import { PartnerMover } from '../../engine/recovery/partnerMover.js';
-import { PlayerCheckpoints } from '../../engine/recovery/playerCheckpoints.js';
 import { PositionKeeper } from '../../engine/recovery/positionKeeper.js';
+import { checkpointAllPlayers } from '../../engine/recovery/recoveries.store.js';
 import type { RedisNode } from '../../engine/redis/node.js';
 import { OutboxReader } from '../../engine/redis/outboxReader.js';
 import { CommittedRequestIds } from '../../engine/requestIds/committedRequestIds.js';
@@ -37,8 +38,8 @@ import { ServiceGroup } from '../../platform/runtime/serviceGroup.js';
 import { limited } from '../../postgres/limits.js';
 import { Deliverer } from '../../webhooks/deliverer.js';
 import { largeWinEvents } from '../../webhooks/largeWins.js';
-import { WebhookRetention } from '../../webhooks/retention.js';
 import { Sender } from '../../webhooks/sender.js';
+import { removeEndedDeliveries } from '../../webhooks/webhooks.store.js';
 import { registerLedgerMetrics } from '../metrics/ledgerMetrics.js';
 import { registerOutsideCopyMetrics } from '../metrics/outsideCopyMetrics.js';
 import { registerWorkerMetrics } from '../metrics/workerMetrics.js';
@@ -50,7 +51,7 @@ import { openRoundTimeouts } from './openRounds.js';
 import type { RoleParts } from './parts.js';
 import { openPublicLog } from './publicLogWriter.js';
 import { subscribeWorker } from './reactions.js';
-import { WorkWatch, type WorkWatchOptions } from './workWatch.js';
+import { WORK_EVERY_MS, type WorkWatchOptions, workWatch } from './workWatch.js';
 
 const ATTEMPT_TIME_LIMIT_MS = 15_000;
 /**
@@ -74,10 +75,7 @@ const BLOCK_CONNECTIONS_MAX = 6;
  */
 const CHECKPOINT_EVERY_MS = 60_000;
 
-function openDeliveries({ config, events, sql, world, secretBox }: RoleParts): {
-  readonly deliverer: Deliverer;
-  readonly retention: WebhookRetention;
-} {
+function openDeliverer({ config, events, sql, world, secretBox }: RoleParts): Deliverer {
   const sender = new Sender({
     brand: config.BRAND,
     resolve: world.resolve,
@@ -85,13 +83,11 @@ function openDeliveries({ config, events, sql, world, secretBox }: RoleParts): {
     openSecret: (sealed) => secretBox.open(sealed),
     now: world.now,
   });
-  const deliverer = new Deliverer(sql, sender, {
+  return new Deliverer(sql, sender, {
     retryDelaysMs: config.constants.webhookRetryDelaysMs,
     hostAttemptsMax: config.constants.webhookHostAttemptsMax,
     events,
   });
-  const retention = new WebhookRetention(sql, config.WEBHOOK_RETENTION_DAYS, events);
-  return { deliverer, retention };
 }
 
 function openSegmentRelease(
@@ -138,7 +134,7 @@ async function listenToDealt(
 function openTidying(
   parts: RoleParts,
   cells: () => readonly number[],
-  woken: Omit<WorkWatchOptions, 'sql' | 'cells' | 'roundTimeouts' | 'events'>,
+  woken: Omit<WorkWatchOptions, 'sql' | 'cells' | 'roundTimeouts'>,
 ): PeriodicService[] {
   const { config, sql, events, metrics, log } = parts;
   const partitions = new PartitionMaker(sql, events);
@@ -148,18 +144,39 @@ function openTidying(
     () => partitions.daysAhead,
   );
   const { DATABASE_URL, dataDir } = config;
-  const storage = new LedgerStorage(sql, {
-    folder: DATABASE_URL === undefined ? dataDir : undefined,
-    isLocal: isOnThisMachine(DATABASE_URL),
-    events,
-    onDiskUnknown: () => log.warn('free disk space of Postgres is unknown, so SpindleDiskFull cannot fire'),
-  });
-  registerLedgerMetrics(metrics, storage);
-  const removal = new OutcomeRemoval(sql, events);
-  const hours = new TrafficHours(sql, config.constants.trafficTurnMs, events);
+  const folder = DATABASE_URL === undefined ? dataDir : undefined;
+  let use: LedgerUse | undefined;
+  registerLedgerMetrics(metrics, () => use);
+  const measure = async (): Promise<void> => {
+    const found = await measureLedger(sql, folder, isOnThisMachine(DATABASE_URL));
+    if (use === undefined && found.disk === undefined)
+      log.warn('free disk space of Postgres is unknown, so SpindleDiskFull cannot fire');
+    use = found;
+  };
+  const endStalled = async (): Promise<void> => {
+    const sessions = await endStalledSessions(sql);
+    if (sessions > 0) events.emit('StalledSessionsEnded', { sessions });
+  };
+  const removeDeliveries = async (stopped: AbortSignal): Promise<void> => {
+    while (!stopped.aborted && (await removeEndedDeliveries(sql, config.WEBHOOK_RETENTION_DAYS)) > 0);
+  };
+  const checkpoint = (stopped: AbortSignal): Promise<void> =>
+    checkpointAllPlayers(sql, CHECKPOINT_EVERY_MS, events, stopped);
   const roundTimeouts = openRoundTimeouts(parts, cells);
-  const watch = new WorkWatch({ ...woken, roundTimeouts, sql, cells, events });
-  return [roundTimeouts, watch, partitions, removal, storage, hours, new StalledSessions(sql, events)];
+  const watch = workWatch({ ...woken, roundTimeouts, sql, cells });
+  const { trafficTurnMs } = config.constants;
+  const rare = { everyMs: 600_000, firstAfterMs: 5000 };
+  return [
+    roundTimeouts,
+    job(events, 'work discovery', WORK_EVERY_MS, watch),
+    partitions,
+    job(events, 'outcome removal', rare, (stopped) => removeSpentOutcomes(sql, events, stopped)),
+    job(events, 'ledger storage', { everyMs: 300_000, firstAfterMs: 0 }, measure),
+    job(events, 'traffic statistics', trafficTurnMs, () => countTrafficHours(sql)),
+    job(events, 'stalled transaction check', 2500, endStalled),
+    job(events, 'player checkpoint', 30_000, checkpoint, 'player checkpoints'),
+    job(events, 'webhook retention', rare, removeDeliveries),
+  ];
 }
 
 /**
@@ -252,7 +269,6 @@ export async function startWorker(parts: RoleParts): Promise<void> {
   });
   const cleanup = new Cleanup(nodes, () => ownership.cells, events);
   const release = openSegmentRelease(parts, committedIds, onFailpoint);
-  const checkpoints = new PlayerCheckpoints(sql, CHECKPOINT_EVERY_MS, events);
   const judging = new RtpJudging(parts.ownStore);
   const settlements = new SettlementReports({ store: parts.ownStore, nodes, events, clocks: parts.clocks });
   const settlement = new SettlementJob(settlements, {
@@ -261,7 +277,7 @@ export async function startWorker(parts: RoleParts): Promise<void> {
     events,
     judging,
   });
-  const { deliverer, retention } = openDeliveries(parts);
+  const deliverer = openDeliverer(parts);
   const { mailer, notices } = openNotices(parts, settlement);
   const totals = new CommittedTotals((cells) => committedTotals(sql, cells));
   const unservedCells = new UnservedCells(events);
@@ -299,8 +315,8 @@ export async function startWorker(parts: RoleParts): Promise<void> {
     playerStatuses,
   ]);
   const woken = { moves, voids, playerStatuses, mailer, deliverer, publicLog, copies };
-  const tidying = [...openTidying(parts, () => ownership.cells, woken), cleanup, release, checkpoints];
-  const jobs = [...tidying, settlement, deliverer, retention, mailer, ...notices];
+  const tidying = openTidying(parts, () => ownership.cells, woken);
+  const jobs = [...tidying, cleanup, release, settlement, deliverer, mailer, ...notices];
   const background = new ServiceGroup('background jobs', log, jobs, 'together');
   await services.add(new ServiceGroup('worker', log, [writers, background], 'together'));
 }

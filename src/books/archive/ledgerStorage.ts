@@ -1,18 +1,11 @@
-/**
- * Measures the storage of the ledger every five minutes: days by state, bytes, age of the newest archive, and
- * free disk space of Postgres.
- */
+/** Measures the storage of the ledger: days by state, bytes, age of the newest archive, and free disk space. */
 import { statfs } from 'node:fs/promises';
 import { DAY_MS, dayOf, startOf } from '../../domain/days.js';
-import type { EventEmitter } from '../../engine/processEvents.js';
-import { PeriodicService } from '../../platform/runtime/periodicService.js';
 import type { Sql } from '../../postgres/connection.js';
 import { PostgresHosts } from '../../postgres/postgresUrl.js';
 import { databaseBytes, dataDirectory, LedgerDays } from './ledgerDays.store.js';
 
-const TURN_MS = 300_000;
-
-interface LedgerUse {
+export interface LedgerUse {
   readonly days: ReadonlyMap<string, number>;
   /** Size of the tables and indexes of all days in the ledger, in bytes. */
   readonly bytes: number;
@@ -28,63 +21,31 @@ interface LedgerUse {
   readonly disk: { readonly bytes: number; readonly freeBytes: number } | undefined;
 }
 
-export class LedgerStorage extends PeriodicService {
-  readonly name = 'ledger storage';
-  readonly #days: LedgerDays;
-  #use: LedgerUse | undefined;
-
-  constructor(
-    private readonly sql: Sql,
-    private readonly options: {
-      /** Folder of the data of an embedded Postgres. Undefined: Postgres is asked for it, if it is local. */
-      readonly folder: string | undefined;
-      /** Whether a separate Postgres runs on this machine. */
-      readonly isLocal: boolean;
-      readonly events: EventEmitter;
-      /** Called once, with the first measurement, if the free space of the disk can't be read. */
-      readonly onDiskUnknown: () => void;
-    },
-  ) {
-    super({ everyMs: TURN_MS, firstAfterMs: 0 });
-    this.#days = new LedgerDays(sql);
-  }
-
-  /** Result of the latest storage measurement; undefined before the first. */
-  get use(): LedgerUse | undefined {
-    return this.#use;
-  }
-
-  protected async turn(): Promise<void> {
-    const [days, bytes] = await Promise.all([this.#days.list(), databaseBytes(this.sql)]);
-    const states = new Map(['OPEN', 'BOOKED', 'ARCHIVED', 'DROPPED'].map((state) => [state, 0]));
-    for (const { state } of days) states.set(state, states.get(state)! + 1);
-    const today = dayOf(Date.now());
-    const disk = await this.#disk();
-    if (this.#use === undefined && disk === undefined) this.options.onDiskUnknown();
-    const newest = days.findLast(({ archiveBytes }) => archiveBytes !== null)?.day;
-    const archivedTo = newest === undefined ? startOf(days[0]?.day ?? today) : startOf(newest) + DAY_MS;
-    this.#use = {
-      days: states,
-      bytes: days.reduce((sum, day) => sum + day.bytes, 0),
-      archiveBytes: days.reduce((sum, day) => sum + (day.archiveBytes ?? 0), 0),
-      archiveAgeSeconds: Math.max(0, startOf(today) - archivedTo) / 1000,
-      databaseBytes: bytes,
-      disk,
-    };
-  }
-
-  protected onTurnFailed(error: unknown): void {
-    this.options.events.emit('TaskFailed', { task: 'ledger storage', error });
-  }
-
-  /** Returns the size and free space of the disk of Postgres, if the disk belongs to this machine. */
-  async #disk(): Promise<LedgerUse['disk']> {
-    const { folder, isLocal } = this.options;
-    const place = folder ?? (isLocal ? await dataDirectory(this.sql) : undefined);
-    if (place === undefined) return undefined;
-    const found = await statfs(place).catch(() => undefined);
-    return found && { bytes: found.bsize * found.blocks, freeBytes: found.bsize * found.bavail };
-  }
+/**
+ * @param folder folder of the data of an embedded Postgres; if undefined, Postgres is asked for it, if it runs
+ * on this machine (`isLocal`)
+ */
+export async function measureLedger(
+  sql: Sql,
+  folder: string | undefined,
+  isLocal: boolean,
+): Promise<LedgerUse> {
+  const [days, bytes] = await Promise.all([new LedgerDays(sql).list(), databaseBytes(sql)]);
+  const states = new Map(['OPEN', 'BOOKED', 'ARCHIVED', 'DROPPED'].map((state) => [state, 0]));
+  for (const { state } of days) states.set(state, states.get(state)! + 1);
+  const today = dayOf(Date.now());
+  const newest = days.findLast(({ archiveBytes }) => archiveBytes !== null)?.day;
+  const archivedTo = newest === undefined ? startOf(days[0]?.day ?? today) : startOf(newest) + DAY_MS;
+  const place = folder ?? (isLocal ? await dataDirectory(sql) : undefined);
+  const disk = place === undefined ? undefined : await statfs(place).catch(() => undefined);
+  return {
+    days: states,
+    bytes: days.reduce((sum, day) => sum + day.bytes, 0),
+    archiveBytes: days.reduce((sum, day) => sum + (day.archiveBytes ?? 0), 0),
+    archiveAgeSeconds: Math.max(0, startOf(today) - archivedTo) / 1000,
+    databaseBytes: bytes,
+    disk: disk && { bytes: disk.bsize * disk.blocks, freeBytes: disk.bsize * disk.bavail },
+  };
 }
 
 const LOOPBACK = ['localhost', '127.0.0.1', '::1'];

@@ -76,7 +76,7 @@ export interface DealOrder extends RoundCaller {
   readonly mayEqual: boolean;
 }
 
-export type PlaceOfPartner = Pick<Partner, 'cell' | 'newestMove'>;
+type PlaceOfPartner = Pick<Partner, 'cell' | 'newestMove'>;
 
 /**
  * Failure of a call. `refused` means that nothing was done; `unknown` means that the step may have been made.

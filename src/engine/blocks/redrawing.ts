@@ -1,5 +1,5 @@
 /**
- * Draws outcomes again that were removed (outcomeRemoval.ts). A separate thread does this work; the thread
+ * Draws outcomes again that were removed (spentOutcomes.store.ts). A separate thread does this work; the thread
  * exists only while there are requests.
  */
 import { Piscina } from 'piscina';

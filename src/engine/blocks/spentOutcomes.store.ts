@@ -3,6 +3,10 @@
  * reproduced from the PAR sheet and the seed (workers/drawBlock.ts).
  */
 import type { Sql } from '../../postgres/connection.js';
+import type { EventEmitter } from '../processEvents.js';
+
+/** Number of days for which a block's outcomes are kept after the block was found exhausted. */
+export const OUTCOMES_KEPT_DAYS = 90;
 
 /**
  * Maximum number of rows that one statement changes, so that statements are short and no worker waits for
@@ -39,6 +43,20 @@ export async function removeOutcomes(sql: Sql, days: number): Promise<number> {
       ORDER BY exhausted_at LIMIT ${REMOVED_AT_ONCE} FOR UPDATE SKIP LOCKED) spent
     WHERE b.game_id = spent.game_id AND b.from_index = spent.from_index RETURNING 1`;
   return rows.length;
+}
+
+/** Removes all outcomes that are no longer kept. Any number of workers may do so at once. */
+export async function removeSpentOutcomes(
+  sql: Sql,
+  events: EventEmitter,
+  stopped: AbortSignal,
+): Promise<void> {
+  while (!stopped.aborted && (await markExhausted(sql)) > 0);
+  while (!stopped.aborted) {
+    const blocks = await removeOutcomes(sql, OUTCOMES_KEPT_DAYS);
+    if (blocks === 0) return;
+    events.emit('OutcomesRemoved', { blocks });
+  }
 }
 
 export async function gamesWithoutOutcomes(sql: Sql): Promise<number[]> {

@@ -147,7 +147,7 @@ export class Catalog extends PeriodicService {
     private readonly pollMs: number,
     private readonly events: EventEmitter,
   ) {
-    super({ everyMs: pollMs, firstAfterMs: pollMs });
+    super({ everyMs: pollMs });
   }
 
   override async start(): Promise<void> {

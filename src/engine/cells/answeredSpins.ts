@@ -48,7 +48,7 @@ export class AnsweredSpins extends PeriodicService {
   #chunks = 0;
 
   constructor(options: AnsweredSpinsOptions) {
-    super({ everyMs: TURN_MS, firstAfterMs: TURN_MS });
+    super({ everyMs: TURN_MS });
     this.#options = options;
   }
 

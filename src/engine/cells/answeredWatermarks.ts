@@ -37,7 +37,7 @@ export class AnsweredWatermarks extends PeriodicService {
       readonly events: EventEmitter;
     },
   ) {
-    super({ everyMs: TURN_MS, firstAfterMs: TURN_MS });
+    super({ everyMs: TURN_MS });
   }
 
   /**

@@ -26,7 +26,7 @@ export abstract class OwnedWork extends PeriodicService {
   readonly #failed = new Map<number, { times: number; notBefore: number }>();
 
   constructor(times: OwnedWorkTimes) {
-    super({ everyMs: times.turnMs, firstAfterMs: times.turnMs, idleMs: WOKEN_MS });
+    super({ everyMs: times.turnMs, idleMs: WOKEN_MS });
     this.#times = times;
   }
 

@@ -19,7 +19,7 @@ export class Cleanup extends PeriodicService {
     private readonly cells: () => readonly number[],
     private readonly events: EventEmitter,
   ) {
-    super({ everyMs: TURN_MS, firstAfterMs: TURN_MS });
+    super({ everyMs: TURN_MS });
   }
 
   /**

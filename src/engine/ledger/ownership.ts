@@ -92,7 +92,7 @@ export class Ownership extends PeriodicService {
       readonly changed: (leases: readonly CellLease[], obstacles: Obstacles) => Promise<readonly number[]>;
     },
   ) {
-    super({ everyMs: TURN_MS, firstAfterMs: TURN_MS });
+    super({ everyMs: TURN_MS });
   }
 
   /**

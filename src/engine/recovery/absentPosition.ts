@@ -23,7 +23,7 @@ export class AbsentPosition extends PeriodicService {
     private readonly sql: Sql,
     private readonly events: EventEmitter,
   ) {
-    super({ everyMs: EVERY_MS, firstAfterMs: EVERY_MS });
+    super({ everyMs: EVERY_MS });
   }
 
   /** Checks for the first time whether a position file is on record, before any cell is prepared. */

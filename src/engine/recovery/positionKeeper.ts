@@ -75,7 +75,7 @@ export class PositionKeeper extends PeriodicService {
       readonly events: EventEmitter;
     },
   ) {
-    super({ everyMs: HELD_EVERY_MS, firstAfterMs: HELD_EVERY_MS });
+    super({ everyMs: HELD_EVERY_MS });
     const { path, events } = options;
     this.#file = new PositionFile(path, (damage) =>
       events.emit('OutsideCopyVanished', { setting: SETTING, path, damage }),

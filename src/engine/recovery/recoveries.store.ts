@@ -16,6 +16,7 @@ import {
 } from '../cells/cells.store.js';
 import { adoptRules, checkpointRecency } from '../communal/communalRecovery.store.js';
 import { columnsSql, fieldsOf, rowReader } from '../ledger/ledgerRow.store.js';
+import type { EventEmitter } from '../processEvents.js';
 import { type RestoredState, suspendRaffles, voidLeased, voidOpenRounds } from './positions.store.js';
 
 /**
@@ -236,6 +237,27 @@ export async function checkpointPlayers(sql: Sql, minAgeMs: number): Promise<num
     const due = cells.filter((each) => each.uncheckedFrom <= newest);
     return checkpointRange(tx, due, oldest, newest);
   });
+}
+
+/**
+ * Keeps the checkpoints of the players close to the newest ledger entries, so that a rebuild has few entries
+ * to read.
+ */
+export async function checkpointAllPlayers(
+  sql: Sql,
+  minAgeMs: number,
+  events: EventEmitter,
+  stopped: AbortSignal,
+): Promise<void> {
+  const started = performance.now();
+  let made = 0;
+  while (!stopped.aborted) {
+    const players = await checkpointPlayers(sql, minAgeMs);
+    if (players === undefined) break;
+    made += players;
+  }
+  const seconds = (performance.now() - started) / 1000;
+  if (made > 0) events.emit('PlayersCheckpointed', { players: made, seconds });
 }
 
 /**

@@ -28,7 +28,7 @@ class DurabilityWatch extends PeriodicService {
     private readonly node: RedisNode,
     private readonly listener: DurabilityListener,
   ) {
-    super({ everyMs: TURN_MS, firstAfterMs: TURN_MS });
+    super({ everyMs: TURN_MS });
   }
 
   override async start(): Promise<void> {

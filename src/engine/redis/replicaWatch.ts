@@ -20,7 +20,7 @@ class WatchedReplica extends PeriodicService {
   #volatile: readonly string[] | undefined;
 
   constructor(url: string, onError: (error: Error) => void) {
-    super({ everyMs: TURN_MS, firstAfterMs: TURN_MS });
+    super({ everyMs: TURN_MS });
     this.#client = new RedisClient(url, onError, readRunId);
     this.#durability = new RedisDurability(this.#client);
     // Forget the settings, because a restarted server may have other settings.

@@ -108,7 +108,7 @@ export class RequestIds extends PeriodicService {
       readonly onError: (error: unknown) => void;
     },
   ) {
-    super({ everyMs: options.everyMs, firstAfterMs: options.everyMs });
+    super({ everyMs: options.everyMs });
   }
 
   /**

@@ -89,7 +89,7 @@ export class SegmentRelease extends PeriodicService {
     },
   ) {
     const everyMs = Math.min(TURN_MS_MAX, options.windowMs / 4);
-    super({ everyMs, firstAfterMs: everyMs });
+    super({ everyMs });
   }
 
   own(lease: CellLease): void {

@@ -56,7 +56,7 @@ export class ProcessRegistry extends PeriodicService {
       readonly events: EventEmitter;
     },
   ) {
-    super({ everyMs: FORMAT_EVERY_MS, firstAfterMs: FORMAT_EVERY_MS });
+    super({ everyMs: FORMAT_EVERY_MS });
     const { version, roles } = options;
     this.#facts = { processId: randomUUID(), version, roles, host: hostname(), formats: FORMATS };
     options.events.on('FormatRead', ({ format, beganAtMs }) => {

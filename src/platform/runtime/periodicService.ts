@@ -7,8 +7,8 @@ import { HEALTHY, type Health, type Service, unhealthy } from './service.js';
 export interface Period {
   /** Pause between the end of a turn and the start of the next, in ms. */
   readonly everyMs: number;
-  /** Pause before the first turn, in ms; 0 means that it starts at once. */
-  readonly firstAfterMs: number;
+  /** Pause before the first turn, in ms; 0 means that it starts at once. The default is `everyMs`. */
+  readonly firstAfterMs?: number;
   /**
    * Maximum pause, in ms, after turns that found nothing to do: each such turn doubles the pause, up to this
    * maximum. If absent, all pauses are the same.
@@ -45,7 +45,7 @@ export abstract class PeriodicService implements Service {
   }
 
   async start(): Promise<void> {
-    this.#schedule(this.#period.firstAfterMs);
+    this.#schedule(this.#period.firstAfterMs ?? this.#period.everyMs);
   }
 
   /** Resolves when the turn that is under way has ended. */
@@ -66,9 +66,9 @@ export abstract class PeriodicService implements Service {
 
   /**
    * Does the work of a turn and returns {@link IDLE} if there was none. An exception goes to `onTurnFailed`,
-   * and the next turn follows as usual. A long turn should end early once `isStopped` is true.
+   * and the next turn follows as usual. A long turn should end early once `stopped` is aborted.
    */
-  protected abstract turn(): Promise<unknown>;
+  protected abstract turn(stopped: AbortSignal): Promise<unknown>;
 
   /**
    * Called when a turn failed. It is not called after a stop, because the turn may have failed only because
@@ -119,12 +119,31 @@ export abstract class PeriodicService implements Service {
     const longerMs = Math.min(idleMs, 2 * this.#periodMs);
     this.#periodMs = everyMs;
     try {
-      if ((await this.turn()) === IDLE) this.#periodMs = longerMs;
+      if ((await this.turn(this.#stopped.signal)) === IDLE) this.#periodMs = longerMs;
       this.#problem = undefined;
     } catch (error) {
       if (this.isStopped) return;
       this.#problem = error instanceof Error ? error.message : String(error);
       this.onTurnFailed(error);
     }
+  }
+}
+
+/**
+ * A periodic service whose turn is a function. A failed turn only makes the service unhealthy, unless
+ * `onTurnFailed` does more.
+ */
+export class Job extends PeriodicService {
+  constructor(
+    readonly name: string,
+    period: Period | number,
+    protected readonly turn: (stopped: AbortSignal) => Promise<unknown>,
+    protected readonly onTurnFailed: (error: unknown) => void = () => {},
+  ) {
+    super(typeof period === 'number' ? { everyMs: period } : period);
+  }
+
+  wake(): void {
+    this.hurry();
   }
 }

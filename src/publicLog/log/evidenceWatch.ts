@@ -108,7 +108,7 @@ export class EvidenceWatch extends PeriodicService {
   #judged: string | undefined;
 
   constructor(private readonly options: EvidenceOptions) {
-    super({ everyMs: FIRST_EVERY_MS, firstAfterMs: FIRST_EVERY_MS });
+    super({ everyMs: FIRST_EVERY_MS });
   }
 
   /** Runs the first check before any cell is prepared and before anything is appended. */

@@ -4,8 +4,7 @@
 import postgres from 'postgres';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { findWork } from '../../../src/app/roles/work.store.js';
-import { WorkWatch } from '../../../src/app/roles/workWatch.js';
-import { newEvents } from '../../../src/engine/processEvents.js';
+import { workWatch } from '../../../src/app/roles/workWatch.js';
 import { connectPostgres } from '../../../src/postgres/connect.js';
 import { freshStores } from '../../setup/freshStores.js';
 import { Cleanup } from '../../support/cleanup.js';
@@ -15,15 +14,9 @@ import { until } from '../../support/wait.js';
 const PRIZES = [{ prizeName: 'Mug', prizeTier: 2, valueUsd: 1, count: 1 }];
 const RAFFLE = { ticketPriceUsd: 1, poolSize: 10, prizes: PRIZES };
 
-class Watch extends WorkWatch {
-  look(): Promise<void> {
-    return this.takeTurn();
-  }
-}
-
 const cleanup = new Cleanup();
 let sql: postgres.Sql;
-let watch: Watch;
+let look: ReturnType<typeof workWatch>;
 let partnerId: number;
 let home: number;
 let cells: number[];
@@ -46,11 +39,8 @@ beforeAll(async () => {
   await service.stop();
   home = (await sql<{ cell: number }[]>`SELECT cell FROM partners WHERE partner_id = ${partnerId}`)[0]!.cell;
   const waking = (name: string) => ({ wake: () => void woken.push(name) });
-  const events = newEvents(() => {});
-  events.on('TaskFailed', ({ error }) => woken.push(String(error)));
-  watch = new Watch({
+  look = workWatch({
     sql: own,
-    events,
     cells: () => cells,
     moves: waking('moves'),
     voids: waking('voids'),
@@ -70,7 +60,7 @@ beforeEach(() => {
 
 async function wokenByALook(): Promise<string[]> {
   woken.length = 0;
-  await watch.look();
+  await look(new AbortController().signal);
   return [...woken].sort();
 }
 

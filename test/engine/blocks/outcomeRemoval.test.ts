@@ -5,9 +5,12 @@
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { audit } from '../../../src/books/audit/audit.js';
-import { OUTCOMES_KEPT_DAYS } from '../../../src/engine/blocks/outcomeRemoval.js';
 import { BLOCK_OUTCOMES_MIN } from '../../../src/engine/blocks/slotBlockMaker.js';
-import { markExhausted, removeOutcomes } from '../../../src/engine/blocks/spentOutcomes.store.js';
+import {
+  markExhausted,
+  OUTCOMES_KEPT_DAYS,
+  removeOutcomes,
+} from '../../../src/engine/blocks/spentOutcomes.store.js';
 import { world } from '../../setup/world.js';
 import { load, portOf, spinRequest } from '../../support/load.js';
 import { openNodes } from '../../support/redis.js';
