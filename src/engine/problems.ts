@@ -260,9 +260,6 @@ export class Problems extends PeriodicService {
   protected async turn(): Promise<void> {
     await this.list();
   }
-
-  /** A check that fails is a problem itself. */
-  protected onTurnFailed(): void {}
 }
 
 const messagesOf = (problems: readonly Problem[], effect: Effect): string[] =>

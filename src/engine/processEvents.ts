@@ -314,6 +314,12 @@ export type EventEmitter = Emitter<Events>;
 export const newEvents = (onHandlerError: (error: unknown, event: string) => void): EventEmitter =>
   new Emitter<Events>(onHandlerError);
 
+/** Returns a handler of errors that emits `TaskFailed`. */
+export const taskFailed =
+  (events: Pick<EventEmitter, 'emit'>, task: BackgroundTask) =>
+  (error: unknown): void =>
+    events.emit('TaskFailed', { task, error });
+
 /**
  * A background task that is a function. `TaskFailed` is emitted when it failed.
  * @param period a number is the interval, in ms
@@ -325,4 +331,4 @@ export const job = (
   period: Period | number,
   turn: (stopped: AbortSignal) => Promise<unknown>,
   name: string = task,
-): Job => new Job(name, period, turn, (error) => events.emit('TaskFailed', { task, error }));
+): Job => new Job(name, period, turn, taskFailed(events, task));

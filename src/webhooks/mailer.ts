@@ -6,7 +6,7 @@
 import { createTransport, type Transporter } from 'nodemailer';
 import { emailOf } from '../domain/email.js';
 import { EMAIL_PATTERN } from '../domain/schema.js';
-import type { EventEmitter } from '../engine/processEvents.js';
+import { type EventEmitter, taskFailed } from '../engine/processEvents.js';
 import { IDLE, PeriodicService, WOKEN_MS } from '../platform/runtime/periodicService.js';
 import { withTimeout } from '../platform/runtime/withTimeout.js';
 import type { Sql } from '../postgres/connection.js';
@@ -46,7 +46,10 @@ export class Mailer extends PeriodicService {
   readonly #transport: Transporter | undefined;
 
   constructor(sql: Sql, options: MailerOptions) {
-    super({ everyMs: POLL_MS, firstAfterMs: 0, idleMs: WOKEN_MS });
+    super(
+      { everyMs: POLL_MS, firstAfterMs: 0, idleMs: WOKEN_MS },
+      taskFailed(options.events, 'e-mail delivery'),
+    );
     this.#sql = sql;
     this.#options = options;
     const { smtpUrl } = options;
@@ -86,10 +89,6 @@ export class Mailer extends PeriodicService {
       if (this.isStopped) return;
       await this.#send(this.#transport, due);
     }
-  }
-
-  protected onTurnFailed(error: unknown): void {
-    this.#options.events.emit('TaskFailed', { task: 'e-mail delivery', error });
   }
 
   async #send(transport: Transporter, due: DueEmail): Promise<void> {

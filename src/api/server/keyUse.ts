@@ -35,7 +35,4 @@ export class KeyUse extends PeriodicService {
       throw error;
     }
   }
-
-  /** After a failed write, the counts are written by the next periodic write. */
-  protected onTurnFailed(): void {}
 }

@@ -5,7 +5,7 @@
  * failed write is retried later.
  */
 import type { AuditAction } from '../../domain/significantEvents.js';
-import type { EventEmitter } from '../../engine/processEvents.js';
+import { type EventEmitter, taskFailed } from '../../engine/processEvents.js';
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
 import { writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql } from '../../postgres/connection.js';
@@ -55,7 +55,7 @@ export class EventNotes extends PeriodicService {
       readonly events: EventEmitter;
     },
   ) {
-    super({ everyMs: LOOK_EVERY_MS });
+    super({ everyMs: LOOK_EVERY_MS }, taskFailed(options.events, 'significant event record'));
     this.#follow(options.events);
   }
 
@@ -96,10 +96,6 @@ export class EventNotes extends PeriodicService {
 
   protected turn(): Promise<void> {
     return this.#writeDue(false);
-  }
-
-  protected onTurnFailed(error: unknown): void {
-    this.options.events.emit('TaskFailed', { task: 'significant event record', error });
   }
 
   async #writeDue(isAll: boolean): Promise<void> {

@@ -8,7 +8,7 @@ import { setImmediate } from 'node:timers/promises';
 import { MANIFEST, type ProgramFound, type ProgramPart } from '../../../workers/checkProgram.js';
 import { type ProgramIdentity, recordProgramCheck } from '../../api/programChecks/programChecks.store.js';
 import type { ProgramDifference } from '../../domain/programCheck.js';
-import type { EventEmitter } from '../../engine/processEvents.js';
+import { type EventEmitter, taskFailed } from '../../engine/processEvents.js';
 import type { RedisNodes } from '../../engine/redis/nodes.js';
 import { nextMoment } from '../../platform/runtime/cron.js';
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
@@ -65,7 +65,10 @@ export class ProgramChecker extends PeriodicService {
     },
     private readonly first: Promise<ProgramFound>,
   ) {
-    super({ everyMs: LOOK_EVERY_MS, firstAfterMs: options.packagesAfterMs });
+    super(
+      { everyMs: LOOK_EVERY_MS, firstAfterMs: options.packagesAfterMs },
+      taskFailed(options.events, 'program check'),
+    );
     this.#dueMs = nextMoment(options.cron, options.now());
   }
 
@@ -113,10 +116,6 @@ export class ProgramChecker extends PeriodicService {
     if (isDue || !this.#hasPackages) await this.#note('packages', await checkFiles('packages'), false);
     this.#hasPackages = true;
     if (isDue) this.#dueMs = nextMoment(cron, nowMs);
-  }
-
-  protected onTurnFailed(error: unknown): void {
-    this.options.events.emit('TaskFailed', { task: 'program check', error });
   }
 
   /**

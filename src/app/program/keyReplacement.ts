@@ -8,7 +8,7 @@
  *                                                └─> they have ended ──> all resealed, logged
  */
 import type { SecretBox } from '../../domain/secretBox.js';
-import type { EventEmitter } from '../../engine/processEvents.js';
+import { type EventEmitter, taskFailed } from '../../engine/processEvents.js';
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
 import type { Sql } from '../../postgres/connection.js';
 import { SetupError } from '../embedded/index.js';
@@ -43,7 +43,7 @@ export class KeyReplacement extends PeriodicService {
   #others: string | undefined;
 
   constructor(sql: Sql, options: KeyReplacementOptions) {
-    super({ everyMs: EVERY_MS });
+    super({ everyMs: EVERY_MS }, taskFailed(options.events, 'key replacement'));
     this.#sql = sql;
     this.#options = options;
     this.#keys = { seeds: options.seeds.keyId, secrets: options.secrets.keyId };
@@ -82,10 +82,6 @@ export class KeyReplacement extends PeriodicService {
       this.#options.events.emit('KeysDiffer', { processes: names });
     }
     return others;
-  }
-
-  protected onTurnFailed(error: unknown): void {
-    this.#options.events.emit('TaskFailed', { task: 'key replacement', error });
   }
 }
 

@@ -99,7 +99,7 @@ export class SettlementJob extends PeriodicService {
     }
   }
 
-  protected onTurnFailed(error: unknown): void {
+  protected override onTurnFailed(error: unknown): void {
     this.#report(error, {});
   }
 

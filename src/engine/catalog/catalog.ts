@@ -166,7 +166,7 @@ export class Catalog extends PeriodicService {
     this.#isStale = false;
   }
 
-  protected onTurnFailed(error: unknown): void {
+  protected override onTurnFailed(error: unknown): void {
     // Report an outage of Postgres once, not at each poll.
     if (!this.#isStale) this.events.emit('CatalogStale', { error });
     this.#isStale = true;

@@ -159,8 +159,6 @@ export class Staleness extends PeriodicService {
     this.#lookedAtMs = nowMs;
   }
 
-  protected onTurnFailed(): void {}
-
   async #ask(nowMs: number): Promise<void> {
     const announced = await Promise.all(this.nodes.all.map((node) => this.#exchange(node)));
     // A node that did not respond is asked again at the next check.

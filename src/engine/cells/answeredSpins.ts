@@ -12,7 +12,7 @@
 import { entryCell } from '../../domain/entryId.js';
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
 import type { EngineStore } from '../engine.store.js';
-import type { EventEmitter } from '../processEvents.js';
+import { type EventEmitter, taskFailed } from '../processEvents.js';
 import { AnsweredChunk, CHUNK_BYTES } from './answeredChunk.js';
 import { isSpinItem } from './batch.js';
 import type { DealRequest, SpinResult } from './deal.js';
@@ -48,7 +48,7 @@ export class AnsweredSpins extends PeriodicService {
   #chunks = 0;
 
   constructor(options: AnsweredSpinsOptions) {
-    super({ everyMs: TURN_MS });
+    super({ everyMs: TURN_MS }, taskFailed(options.events, 'lost spin record'));
     this.#options = options;
   }
 
@@ -113,10 +113,6 @@ export class AnsweredSpins extends PeriodicService {
       if (lost + notRemembered > 0)
         events.emit('SpinsLost', { cell, epoch: now, spins: lost, notRemembered });
     }
-  }
-
-  protected onTurnFailed(error: unknown): void {
-    this.#options.events.emit('TaskFailed', { task: 'lost spin record', error });
   }
 
   /** Returns the chunk of a cell into which the next spin of the given epoch is written. */

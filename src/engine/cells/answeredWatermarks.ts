@@ -10,7 +10,7 @@
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
 import { withTimeout } from '../../platform/runtime/withTimeout.js';
 import type { EngineStore } from '../engine.store.js';
-import type { EventEmitter } from '../processEvents.js';
+import { type EventEmitter, taskFailed } from '../processEvents.js';
 import type { AnsweredEntry } from './answered.store.js';
 import type { AnsweredIds } from './answeredIds.js';
 
@@ -37,7 +37,7 @@ export class AnsweredWatermarks extends PeriodicService {
       readonly events: EventEmitter;
     },
   ) {
-    super({ everyMs: TURN_MS });
+    super({ everyMs: TURN_MS }, taskFailed(options.events, 'answered entries'));
   }
 
   /**
@@ -104,10 +104,6 @@ export class AnsweredWatermarks extends PeriodicService {
       this.#learn(cell, known);
       if (isLacking) this.#lacking.delete(cell);
     }
-  }
-
-  protected onTurnFailed(error: unknown): void {
-    this.options.events.emit('TaskFailed', { task: 'answered entries', error });
   }
 
   #learn(cell: number, { epoch, entryId }: Known): void {

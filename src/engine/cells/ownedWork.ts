@@ -25,8 +25,8 @@ export abstract class OwnedWork extends PeriodicService {
    */
   readonly #failed = new Map<number, { times: number; notBefore: number }>();
 
-  constructor(times: OwnedWorkTimes) {
-    super({ everyMs: times.turnMs, idleMs: WOKEN_MS });
+  constructor(times: OwnedWorkTimes, onTurnFailed: (error: unknown) => void) {
+    super({ everyMs: times.turnMs, idleMs: WOKEN_MS }, onTurnFailed);
     this.#times = times;
   }
 

@@ -15,7 +15,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { IDLE } from '../../platform/runtime/periodicService.js';
 import type { EngineStore } from '../engine.store.js';
-import type { EventEmitter } from '../processEvents.js';
+import { type EventEmitter, taskFailed } from '../processEvents.js';
 import { SPIN_STATUS } from '../redis/statuses.js';
 import type { CellClient } from './cellClient.js';
 import { OwnedWork } from './ownedWork.js';
@@ -100,7 +100,10 @@ export class RecordedStatuses extends OwnedWork {
       readonly events: EventEmitter;
     },
   ) {
-    super({ turnMs: TURN_MS, backoffMinMs: BACKOFF_MIN_MS, backoffMaxMs: BACKOFF_MAX_MS });
+    super(
+      { turnMs: TURN_MS, backoffMinMs: BACKOFF_MIN_MS, backoffMaxMs: BACKOFF_MAX_MS },
+      taskFailed(options.events, 'player statuses'),
+    );
   }
 
   protected async turn(): Promise<typeof IDLE | undefined> {
@@ -116,10 +119,6 @@ export class RecordedStatuses extends OwnedWork {
       ),
     );
     await Promise.all(inTurn);
-  }
-
-  protected onTurnFailed(error: unknown): void {
-    this.options.events.emit('TaskFailed', { task: 'player statuses', error });
   }
 
   async #finishAll(cell: number, changes: readonly PlayerStatusOnRecord[]): Promise<void> {

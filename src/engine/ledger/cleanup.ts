@@ -1,7 +1,7 @@
 /** Periodically removes data that no script needs any more from the cells that this worker owns. */
 
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
-import type { EventEmitter } from '../processEvents.js';
+import { type EventEmitter, taskFailed } from '../processEvents.js';
 import type { RedisNodes } from '../redis/nodes.js';
 
 const TURN_MS = 60_000;
@@ -17,9 +17,9 @@ export class Cleanup extends PeriodicService {
   constructor(
     private readonly nodes: RedisNodes,
     private readonly cells: () => readonly number[],
-    private readonly events: EventEmitter,
+    events: EventEmitter,
   ) {
-    super({ everyMs: TURN_MS });
+    super({ everyMs: TURN_MS }, taskFailed(events, 'cleanup'));
   }
 
   /**
@@ -37,10 +37,6 @@ export class Cleanup extends PeriodicService {
 
   protected async turn(): Promise<void> {
     await Promise.all(this.cells().map((cell) => this.clean(cell)));
-  }
-
-  protected onTurnFailed(error: unknown): void {
-    this.events.emit('TaskFailed', { task: 'cleanup', error });
   }
 
   /** Removes the stored replies of front ends that have stopped. */

@@ -208,7 +208,7 @@ export class Ownership extends PeriodicService {
     return free;
   }
 
-  protected onTurnFailed(error: unknown): void {
+  protected override onTurnFailed(error: unknown): void {
     this.#report(error);
   }
 

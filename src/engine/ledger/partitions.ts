@@ -7,7 +7,7 @@ import { DAY_MS } from '../../domain/days.js';
 import { firstIdAt } from '../../domain/entryId.js';
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
 import type { Sql } from '../../postgres/connection.js';
-import type { EventEmitter } from '../processEvents.js';
+import { type EventEmitter, taskFailed } from '../processEvents.js';
 import { ensurePartition, partitionDays } from './ledger.store.js';
 
 /**
@@ -49,7 +49,7 @@ export class PartitionMaker extends PeriodicService {
     private readonly sql: Sql,
     private readonly events: EventEmitter,
   ) {
-    super({ everyMs: TURN_MS, firstAfterMs: 0 });
+    super({ everyMs: TURN_MS, firstAfterMs: 0 }, taskFailed(events, 'ledger partition'));
   }
 
   /** Number of consecutive days, from tomorrow on, that have a partition. */
@@ -78,9 +78,5 @@ export class PartitionMaker extends PeriodicService {
     const missing = next.findIndex((day) => !found.has(nameOf(day)));
     this.#daysAhead = missing === -1 ? next.length : missing;
     if (missing === 0) this.events.emit('PartitionsMissing', {});
-  }
-
-  protected onTurnFailed(error: unknown): void {
-    this.events.emit('TaskFailed', { task: 'ledger partition', error });
   }
 }

@@ -19,7 +19,7 @@ import type { Sql } from '../../postgres/connection.js';
 import type { Adjuster } from '../cells/adjuster.js';
 import { type CellLease, committedIdOf } from '../cells/cells.store.js';
 import { OwnedWork } from '../cells/ownedWork.js';
-import type { EventEmitter } from '../processEvents.js';
+import { type EventEmitter, taskFailed } from '../processEvents.js';
 import { endPool } from '../redis/endPool.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import {
@@ -65,7 +65,10 @@ export class RaffleVoids extends OwnedWork {
       readonly onFailpoint: OnFailpoint;
     },
   ) {
-    super({ turnMs: TURN_MS, backoffMinMs: BACKOFF_MIN_MS, backoffMaxMs: BACKOFF_MAX_MS });
+    super(
+      { turnMs: TURN_MS, backoffMinMs: BACKOFF_MIN_MS, backoffMaxMs: BACKOFF_MAX_MS },
+      taskFailed(options.events, 'raffle void'),
+    );
   }
 
   protected async turn(): Promise<typeof IDLE | undefined> {
@@ -88,10 +91,6 @@ export class RaffleVoids extends OwnedWork {
         this.#fail(raffle, error);
       }
     }
-  }
-
-  protected onTurnFailed(error: unknown): void {
-    this.options.events.emit('TaskFailed', { task: 'raffle void', error });
   }
 
   #fail({ gameId, cell }: VoidedRaffle, error: unknown): void {

@@ -5,7 +5,7 @@
 
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
 import type { Sql } from '../../postgres/connection.js';
-import type { EventEmitter } from '../processEvents.js';
+import { type EventEmitter, taskFailed } from '../processEvents.js';
 import { missingCopy } from './outsideCopies.store.js';
 
 /**
@@ -23,7 +23,7 @@ export class AbsentPosition extends PeriodicService {
     private readonly sql: Sql,
     private readonly events: EventEmitter,
   ) {
-    super({ everyMs: EVERY_MS });
+    super({ everyMs: EVERY_MS }, taskFailed(events, 'position file'));
   }
 
   /** Checks for the first time whether a position file is on record, before any cell is prepared. */
@@ -46,9 +46,5 @@ export class AbsentPosition extends PeriodicService {
     if (reason !== undefined && reason !== this.#problem)
       this.events.emit('OutsideCopyMissing', { setting: SETTING, reason });
     this.#problem = reason;
-  }
-
-  protected onTurnFailed(error: unknown): void {
-    this.events.emit('TaskFailed', { task: 'position file', error });
   }
 }

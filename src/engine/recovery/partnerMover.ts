@@ -3,6 +3,7 @@
 import { IDLE } from '../../platform/runtime/periodicService.js';
 import { type CellLease, FencedError } from '../cells/cells.store.js';
 import { OwnedWork } from '../cells/ownedWork.js';
+import { taskFailed } from '../processEvents.js';
 import { OutrunError } from '../redis/scriptErrors.js';
 import {
   abandonMove,
@@ -26,7 +27,10 @@ export class PartnerMover extends OwnedWork {
   readonly #switched = new Map<number, number>();
 
   constructor(private readonly parts: MoveParts) {
-    super({ turnMs: TURN_MS, backoffMinMs: BACKOFF_MIN_MS, backoffMaxMs: BACKOFF_MAX_MS });
+    super(
+      { turnMs: TURN_MS, backoffMinMs: BACKOFF_MIN_MS, backoffMaxMs: BACKOFF_MAX_MS },
+      taskFailed(parts.events, 'partner move'),
+    );
   }
 
   protected async turn(): Promise<typeof IDLE | undefined> {
@@ -78,9 +82,5 @@ export class PartnerMover extends OwnedWork {
     if (!(await abandonMove(this.parts, lease, move, reason))) return;
     this.forgetFailures(moveId);
     events.emit('PartnerMoveAbandoned', { partnerId, toCell, reason });
-  }
-
-  protected onTurnFailed(error: unknown): void {
-    this.parts.events.emit('TaskFailed', { task: 'partner move', error });
   }
 }

@@ -240,7 +240,7 @@ export class PositionKeeper extends PeriodicService {
     this.#isNoted = true;
   }
 
-  protected onTurnFailed(error: unknown): void {
+  protected override onTurnFailed(error: unknown): void {
     // Errors of files have a path. Those of Postgres are reported elsewhere.
     if ((error as NodeJS.ErrnoException).path !== undefined) this.#failure = lineOf(error);
     this.options.events.emit('TaskFailed', { task: 'position file', error });

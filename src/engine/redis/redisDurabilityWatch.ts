@@ -42,9 +42,6 @@ class DurabilityWatch extends PeriodicService {
     this.#volatileReplicas = replicas;
     if (await this.node.durability.look()) this.listener.onChanged();
   }
-
-  /** A failed check is ignored: if a server does not respond, nothing new is known about its settings. */
-  protected onTurnFailed(): void {}
 }
 
 /**

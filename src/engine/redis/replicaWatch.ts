@@ -57,7 +57,7 @@ class WatchedReplica extends PeriodicService {
     if (this.#client.serverId === serverId) this.#volatile = found;
   }
 
-  protected onTurnFailed(): void {
+  protected override onTurnFailed(): void {
     this.#volatile = undefined;
   }
 }

@@ -251,7 +251,7 @@ export class RequestIds extends PeriodicService {
     if (this.options.newestVersion() !== this.#knownVersion) await this.refresh();
   }
 
-  protected onTurnFailed(error: unknown): void {
+  protected override onTurnFailed(error: unknown): void {
     this.options.onError(error);
   }
 

@@ -100,7 +100,7 @@ export class SegmentRelease extends PeriodicService {
     this.#leases.delete(cell);
   }
 
-  protected onTurnFailed(error: unknown): void {
+  protected override onTurnFailed(error: unknown): void {
     if (!isOutrun(error)) this.options.events.emit('TaskFailed', { task: 'request id release', error });
   }
 

@@ -131,7 +131,7 @@ export class ProcessRegistry extends PeriodicService {
     return seen;
   }
 
-  protected onTurnFailed(error: unknown): void {
+  protected override onTurnFailed(error: unknown): void {
     if (performance.now() < this.#reportAt) return;
     this.#reportAt = performance.now() + REPORTED_EVERY_MS;
     this.#report(error);

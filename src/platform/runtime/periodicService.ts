@@ -28,6 +28,7 @@ export const IDLE = Symbol('a turn that found nothing to do');
 export abstract class PeriodicService implements Service {
   abstract readonly name: string;
   readonly #period: Period;
+  readonly #onTurnFailed: (error: unknown) => void;
   readonly #stopped = new AbortController();
   #timer: NodeJS.Timeout | undefined;
   #turns: Promise<void> = Promise.resolve();
@@ -39,8 +40,9 @@ export abstract class PeriodicService implements Service {
   #periodMs: number;
   #problem: string | undefined;
 
-  constructor(period: Period) {
+  constructor(period: Period, onTurnFailed: (error: unknown) => void = () => {}) {
     this.#period = period;
+    this.#onTurnFailed = onTurnFailed;
     this.#periodMs = period.everyMs;
   }
 
@@ -71,10 +73,12 @@ export abstract class PeriodicService implements Service {
   protected abstract turn(stopped: AbortSignal): Promise<unknown>;
 
   /**
-   * Called when a turn failed. It is not called after a stop, because the turn may have failed only because
-   * its connections were closed.
+   * Called when a turn failed, but not after a stop, because the turn may have failed only because its
+   * connections were closed.
    */
-  protected abstract onTurnFailed(error: unknown): void;
+  protected onTurnFailed(error: unknown): void {
+    this.#onTurnFailed(error);
+  }
 
   /** Takes a turn now, or after the turn that is under way. The promise never rejects. */
   protected takeTurn(): Promise<void> {
@@ -138,9 +142,9 @@ export class Job extends PeriodicService {
     readonly name: string,
     period: Period | number,
     protected readonly turn: (stopped: AbortSignal) => Promise<unknown>,
-    protected readonly onTurnFailed: (error: unknown) => void = () => {},
+    onTurnFailed?: (error: unknown) => void,
   ) {
-    super(typeof period === 'number' ? { everyMs: period } : period);
+    super(typeof period === 'number' ? { everyMs: period } : period, onTurnFailed);
   }
 
   wake(): void {

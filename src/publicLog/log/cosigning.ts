@@ -10,7 +10,7 @@ import { noteText, parseNote, type SignatureLine, signersOf, vkeyOf } from '../.
 import type { Policy, Witness } from '../../domain/publicLog/policy.js';
 import { hashInTile, tilesRead, tileWith } from '../../domain/publicLog/tiles.js';
 import { consistencyPath } from '../../domain/publicLog/tree.js';
-import type { EventEmitter } from '../../engine/processEvents.js';
+import { type EventEmitter, taskFailed } from '../../engine/processEvents.js';
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
 import type { Sql } from '../../postgres/connection.js';
 import { witnessNote } from './forkEvidence.js';
@@ -69,7 +69,10 @@ export class Cosigning extends PeriodicService {
       readonly judge: (shown: { readonly from: string; readonly note: string }) => Promise<unknown>;
     },
   ) {
-    super({ everyMs: Math.min(LOOK_MS, options.everyMs), firstAfterMs: 0 });
+    super(
+      { everyMs: Math.min(LOOK_MS, options.everyMs), firstAfterMs: 0 },
+      taskFailed(options.events, 'public log cosigning'),
+    );
     this.#witnesses = new Map(options.policy.witnesses.map((witness) => [vkeyOf(witness), witness]));
   }
 
@@ -112,10 +115,6 @@ export class Cosigning extends PeriodicService {
     }
     this.#look = await lookAtWitnesses(sql);
     this.options.onPublished(this.#look.published);
-  }
-
-  protected onTurnFailed(error: unknown): void {
-    this.options.events.emit('TaskFailed', { task: 'public log cosigning', error });
   }
 
   /**

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { type Checkpoint, parseCheckpoint } from '../../domain/publicLog/checkpoints.js';
 import { NoteError, parseNote, type Verifier } from '../../domain/publicLog/notes.js';
 import type { Witness } from '../../domain/publicLog/policy.js';
-import type { EventEmitter } from '../../engine/processEvents.js';
+import { type EventEmitter, taskFailed } from '../../engine/processEvents.js';
 import { missingCopy } from '../../engine/recovery/outsideCopies.store.js';
 import { LOG_COMMANDS } from '../../engine/recovery/positionFindings.store.js';
 import type { RedisNodes } from '../../engine/redis/nodes.js';
@@ -108,7 +108,7 @@ export class EvidenceWatch extends PeriodicService {
   #judged: string | undefined;
 
   constructor(private readonly options: EvidenceOptions) {
-    super({ everyMs: FIRST_EVERY_MS });
+    super({ everyMs: FIRST_EVERY_MS }, taskFailed(options.events, 'public log verification'));
   }
 
   /** Runs the first check before any cell is prepared and before anything is appended. */
@@ -194,9 +194,5 @@ export class EvidenceWatch extends PeriodicService {
     const { sql, events } = this.options;
     const { halt, isHeld } = (await logState(sql))!;
     if (halt !== null) events.emit('LogHalted', { reason: `${halt}: ${LOG_COMMANDS}`, isDealing: !isHeld });
-  }
-
-  protected onTurnFailed(error: unknown): void {
-    this.options.events.emit('TaskFailed', { task: 'public log verification', error });
   }
 }

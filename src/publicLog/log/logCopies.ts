@@ -17,7 +17,7 @@ import {
   tilePath,
   widthAt,
 } from '../../domain/publicLog/tiles.js';
-import type { EventEmitter } from '../../engine/processEvents.js';
+import { type EventEmitter, taskFailed } from '../../engine/processEvents.js';
 import { noteCopy } from '../../engine/recovery/outsideCopies.store.js';
 import type { RedisNodes } from '../../engine/redis/nodes.js';
 import {
@@ -76,7 +76,10 @@ export class LogCopies extends PeriodicService {
       readonly events: EventEmitter;
     },
   ) {
-    super({ everyMs: EVERY_MS, firstAfterMs: 0, idleMs: WOKEN_MS });
+    super(
+      { everyMs: EVERY_MS, firstAfterMs: 0, idleMs: WOKEN_MS },
+      taskFailed(options.events, 'public log copy'),
+    );
     this.#reads = new PublicLogReads(options.sql);
   }
 
@@ -112,10 +115,6 @@ export class LogCopies extends PeriodicService {
     }
     this.#behindSince = undefined;
     return IDLE;
-  }
-
-  protected onTurnFailed(error: unknown): void {
-    this.options.events.emit('TaskFailed', { task: 'public log copy', error });
   }
 
   async #note({ origin, size, note }: Published): Promise<boolean> {

@@ -10,7 +10,7 @@
  */
 import { checkpointText } from '../../domain/publicLog/checkpoints.js';
 import { type Signer, signatureLine, vkeyOf } from '../../domain/publicLog/notes.js';
-import type { EventEmitter } from '../../engine/processEvents.js';
+import { type EventEmitter, taskFailed } from '../../engine/processEvents.js';
 import type { OnFailpoint } from '../../platform/failpoints.js';
 import { IDLE, PeriodicService, WOKEN_MS } from '../../platform/runtime/periodicService.js';
 import { type Health, unhealthy } from '../../platform/runtime/service.js';
@@ -75,7 +75,7 @@ export class PublicLog extends PeriodicService {
       readonly onFailpoint: OnFailpoint;
     },
   ) {
-    super({ everyMs: EVERY_MS, firstAfterMs: 0, idleMs: WOKEN_MS });
+    super({ everyMs: EVERY_MS, firstAfterMs: 0, idleMs: WOKEN_MS }, taskFailed(options.events, 'public log'));
   }
 
   /** Number of records in the newest published tree, as far as this process knows. */
@@ -153,10 +153,6 @@ export class PublicLog extends PeriodicService {
       for (const { reject } of waiters) reject(error);
       throw error;
     }
-  }
-
-  protected onTurnFailed(error: unknown): void {
-    this.options.events.emit('TaskFailed', { task: 'public log', error });
   }
 
   /**

@@ -32,7 +32,7 @@ class Poll extends PeriodicService {
     return this.hasWork ? undefined : IDLE;
   }
 
-  protected onTurnFailed(): void {}
+  protected override onTurnFailed(): void {}
 }
 
 /** Returns the pauses between the turns within a number of ms. */

@@ -166,7 +166,7 @@ class Turns extends PeriodicService {
     this.begun++;
     return new Promise((done, fail) => this.ends.push({ done, fail }));
   }
-  protected onTurnFailed(error: unknown): void {
+  protected override onTurnFailed(error: unknown): void {
     this.failures.push(error);
   }
 }
