@@ -23,46 +23,51 @@ export interface Consumption {
   readonly count: number;
 }
 
-/** Background work that is repeated until it succeeds. */
-export type BackgroundTask =
-  | 'flush'
-  | 'ledger partition'
-  | 'partner move'
-  | 'cell lease renewal'
-  | 'stalled transaction check'
-  | 'cell preparation'
-  | 'block replenishment'
-  | 'cleanup'
-  | 'traffic statistics'
-  | 'player checkpoint'
-  | 'request id release'
-  | 'round timeout'
-  | 'work discovery'
-  | 'player statuses'
-  | 'raffle void'
-  | 'lost spin record'
-  | 'answered entries'
-  | 'position file'
-  | 'public log'
-  | 'public log verification'
-  | 'public log copy'
-  | 'public log cosigning'
-  | 'outcome removal'
-  | 'audit anchor'
-  | 'ledger storage'
-  | 'day completeness check'
-  | 'RTP judgement'
-  | 'game status notices'
-  | 'webhook delivery'
-  | 'webhook retention'
-  | 'API key expiry check'
-  | 'API sunset reminder'
-  | 'e-mail delivery'
-  | 'overdue settlement notice'
-  | 'process registry'
-  | 'key replacement'
-  | 'program check'
-  | 'significant event record';
+/**
+ * Background work that is repeated until it succeeds, with the store that it depends on (the label of
+ * `spindle_store_errors_total`).
+ */
+export const STORE_OF_TASK = {
+  flush: 'ledger',
+  'ledger partition': 'ledger',
+  'partner move': 'ledger',
+  'cell lease renewal': 'ledger',
+  'stalled transaction check': 'ledger',
+  'cell preparation': 'ledger',
+  'block replenishment': 'blocks',
+  cleanup: 'redis',
+  'traffic statistics': 'postgres',
+  'player checkpoint': 'postgres',
+  'request id release': 'postgres',
+  'round timeout': 'postgres',
+  'player statuses': 'postgres',
+  'raffle void': 'postgres',
+  'work discovery': 'postgres',
+  'lost spin record': 'postgres',
+  'answered entries': 'postgres',
+  'position file': 'position file',
+  'public log': 'postgres',
+  'public log cosigning': 'postgres',
+  'public log verification': 'redis',
+  'public log copy': 'log copies',
+  'outcome removal': 'postgres',
+  'audit anchor': 'postgres',
+  'ledger storage': 'postgres',
+  'day completeness check': 'redis',
+  'webhook delivery': 'postgres',
+  'game status notices': 'postgres',
+  'webhook retention': 'postgres',
+  'API key expiry check': 'postgres',
+  'API sunset reminder': 'postgres',
+  'e-mail delivery': 'postgres',
+  'overdue settlement notice': 'postgres',
+  'RTP judgement': 'postgres',
+  'process registry': 'postgres',
+  'key replacement': 'postgres',
+  'program check': 'postgres',
+  'significant event record': 'postgres',
+} as const;
+export type BackgroundTask = keyof typeof STORE_OF_TASK;
 
 export interface Events {
   /** A background task failed and will be tried again. */

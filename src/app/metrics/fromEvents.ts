@@ -1,49 +1,7 @@
 /** Counts process events as metrics. The spin path does not use events and counts its own metrics. */
 import { TIERS_MAX } from '../../domain/communal.js';
-import type { BackgroundTask, EventEmitter } from '../../engine/processEvents.js';
+import { type EventEmitter, STORE_OF_TASK } from '../../engine/processEvents.js';
 import type { Metrics } from './metrics.js';
-
-/** Store that a failed task depends on, as the label of `spindle_store_errors_total`. */
-const STORE_OF_TASK: Readonly<Record<BackgroundTask, string>> = {
-  flush: 'ledger',
-  'ledger partition': 'ledger',
-  'partner move': 'ledger',
-  'cell lease renewal': 'ledger',
-  'stalled transaction check': 'ledger',
-  'cell preparation': 'ledger',
-  'block replenishment': 'blocks',
-  cleanup: 'redis',
-  'traffic statistics': 'postgres',
-  'player checkpoint': 'postgres',
-  'request id release': 'postgres',
-  'round timeout': 'postgres',
-  'player statuses': 'postgres',
-  'raffle void': 'postgres',
-  'work discovery': 'postgres',
-  'lost spin record': 'postgres',
-  'answered entries': 'postgres',
-  'position file': 'position file',
-  'public log': 'postgres',
-  'public log cosigning': 'postgres',
-  'public log verification': 'redis',
-  'public log copy': 'log copies',
-  'outcome removal': 'postgres',
-  'audit anchor': 'postgres',
-  'ledger storage': 'postgres',
-  'day completeness check': 'redis',
-  'webhook delivery': 'postgres',
-  'game status notices': 'postgres',
-  'webhook retention': 'postgres',
-  'API key expiry check': 'postgres',
-  'API sunset reminder': 'postgres',
-  'e-mail delivery': 'postgres',
-  'overdue settlement notice': 'postgres',
-  'RTP judgement': 'postgres',
-  'process registry': 'postgres',
-  'key replacement': 'postgres',
-  'program check': 'postgres',
-  'significant event record': 'postgres',
-};
 
 export function subscribeMetrics(events: EventEmitter, metrics: Metrics): void {
   events.on('TaskFailed', ({ task }) => metrics.storeErrors.inc({ store: STORE_OF_TASK[task] }));
