@@ -8,7 +8,7 @@ import {
   type PartnerSchemas,
   partnerClient,
 } from '../../src/api/client/apiClients.js';
-import { BLOCK_OUTCOMES_MIN } from '../../src/engine/blocks/slotBlockMaker.js';
+import { BLOCK_OUTCOMES_MIN } from '../../src/engine/blocks/blockMakers.js';
 import { until } from './wait.js';
 
 export const OPERATOR_KEY = 'operator-key-for-tests';

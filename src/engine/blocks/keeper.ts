@@ -1,6 +1,6 @@
 /**
  * Replenishes the outcome queues of the cells that this worker owns. The block maker of each game decides
- * what to make and when (blockMaker.ts: slotBlockMaker.ts, poolMaker.ts).
+ * what to make and when (blockMakers.ts, poolMaker.ts).
  *
  * The keeper measures the dealing rate of a game in two ways: from the outbox, whose entries have the indices
  * that were dealt, and from the announcements of the scripts when a block is dealt out. The announcements

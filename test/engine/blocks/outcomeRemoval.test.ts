@@ -5,7 +5,7 @@
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { audit } from '../../../src/books/audit/audit.js';
-import { BLOCK_OUTCOMES_MIN } from '../../../src/engine/blocks/slotBlockMaker.js';
+import { BLOCK_OUTCOMES_MIN } from '../../../src/engine/blocks/blockMakers.js';
 import {
   markExhausted,
   OUTCOMES_KEPT_DAYS,

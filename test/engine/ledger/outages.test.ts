@@ -1,7 +1,7 @@
 /** Tests outages of a store: the response of each operation, the log lines and metrics, and the recovery. */
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { BLOCK_OUTCOMES_MIN } from '../../../src/engine/blocks/slotBlockMaker.js';
+import { BLOCK_OUTCOMES_MIN } from '../../../src/engine/blocks/blockMakers.js';
 import type { Answer, TestPartner } from '../../support/client.js';
 import { expectWithin } from '../../support/expectWithin.js';
 import { load, portOf, spinRequest } from '../../support/load.js';
