@@ -1,15 +1,16 @@
 /** Runs the service as a program: settings, log, signals and exit status. */
+
 import { setFlagsFromString } from 'node:v8';
 import type { Logger } from 'pino';
-import { lineOf, withoutSecrets } from '../../platform/secretsInLogs.js';
+import { seedsOf } from '../../domain/storeUrl.js';
+import { addressOf, lineOf, spellings, withoutSecrets } from '../../platform/secretsInLogs.js';
+import { migrate } from '../../postgres/migrate.js';
 import { type Config, readConfig } from '../config.js';
 import { SetupError } from '../embedded/index.js';
 import { openLogger } from '../logger.js';
 import { bannerOf } from './banner.js';
-import { migrateOnly } from './migrateOnly.js';
 import { tellParent } from './parentProcess.js';
 import type { Running } from './running.js';
-import { secretsOf } from './secrets.js';
 import { stopOnSignals } from './signals.js';
 
 /**
@@ -90,4 +91,44 @@ async function stopAloud(running: Running, progress: (line: string) => void): Pr
   } finally {
     clearInterval(saying);
   }
+}
+
+/**
+ * Updates the database schema, for a job that runs before the service processes.
+ * @throws SetupError with one line if no address is configured or Postgres can't be reached
+ */
+async function migrateOnly(config: Config, progress: (line: string) => void): Promise<void> {
+  const url = config.DATABASE_DIRECT_URL ?? config.DATABASE_URL;
+  if (url === undefined)
+    throw new SetupError('--migrate needs DATABASE_URL. Set it to the database to migrate.');
+  try {
+    await migrate(url, config.migrationsDir, () => {});
+  } catch (error) {
+    throw new SetupError(`The schema of Postgres at ${addressOf(url)} was not changed: ${lineOf(error)}`);
+  }
+  progress('The schema is up to date');
+}
+
+/**
+ * Collects the secrets in the settings of this process, which must not appear in a log line. Secrets that the
+ * service issues are not collected, because the log recognizes them by their format.
+ */
+function secretsOf({
+  REDIS_URL,
+  DATABASE_URL,
+  DATABASE_DIRECT_URL,
+  SMTP_URL,
+  OPERATOR_API_KEY,
+  ...config
+}: Config): string[] {
+  const urls = [REDIS_URL, DATABASE_URL, DATABASE_DIRECT_URL, SMTP_URL].flatMap((url = '') => seedsOf(url));
+  const passwords = urls.map((url) => (URL.canParse(url) ? new URL(url).password : undefined));
+  const listed = (keys = ''): string[] => keys.split(',').filter((key) => key !== '');
+  return spellings([
+    ...passwords,
+    OPERATOR_API_KEY,
+    ...listed(config.WEBHOOK_SECRETS_KEY),
+    ...listed(config.SEEDS_KEY),
+    ...listed(config.LOG_KEY),
+  ]);
 }

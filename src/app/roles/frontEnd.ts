@@ -1,5 +1,6 @@
 /** The http role: serves the partner API and the operator API. */
 
+import { join } from 'node:path';
 import type { Store } from '../../api/api.store.js';
 import { PARTNER_BASE, PARTNER_VERSION } from '../../api/contract/apis.js';
 import { Access } from '../../api/server/access.js';
@@ -16,21 +17,23 @@ import { SessionTokens } from '../../api/server/sessionTokens.js';
 import { ofVersion } from '../../api/server/versionedRoutes.js';
 import { SettlementReports } from '../../books/settlement/settlementReports.js';
 import { dayOf, shiftDay } from '../../domain/days.js';
-import { ERRORS } from '../../domain/errors.js';
+import { ApiError, ERRORS } from '../../domain/errors.js';
 import { overAfterMs } from '../../domain/settlement.js';
 import { SpinIds } from '../../domain/spinId.js';
+import { Redrawing } from '../../engine/blocks/redrawing.js';
+import { sheetsOf } from '../../engine/catalog/catalog.store.js';
 import { CellViews } from '../../engine/cells/cellViews.js';
 import { PartnerReads } from '../../engine/cells/partnerReads.js';
 import { DurabilityWatches } from '../../engine/redis/redisDurabilityWatch.js';
 import { isRedisAway } from '../../engine/redis/scriptErrors.js';
+import { closing } from '../../platform/runtime/service.js';
 import { lineOf } from '../../platform/secretsInLogs.js';
 import { isPostgresAway } from '../../postgres/postgresErrors.js';
-import { Proofs } from '../../publicLog/log/proofs.js';
+import { type DrawAgain, Proofs } from '../../publicLog/log/proofs.js';
 import { judgeRegistration } from '../../webhooks/allowedAddresses.js';
 import { SetupError } from '../embedded/index.js';
 import { registerFrontEndMetrics } from '../metrics/frontEndMetrics.js';
 import { openDealing } from './dealing.js';
-import { openRedrawing } from './openRedrawing.js';
 import { playedRounds } from './openRounds.js';
 import type { RoleParts } from './parts.js';
 
@@ -210,4 +213,20 @@ async function listen(server: HttpServer, tag: string, { config, log, services }
   } catch (error) {
     throw new SetupError(`${lineOf(error)} (HOST, PORT)`);
   }
+}
+
+/** Draws outcomes again from their seed if they were removed from Postgres and a request asks for their proof. */
+async function openRedrawing({ config, sql, store, services }: RoleParts): Promise<DrawAgain> {
+  const redrawing = new Redrawing(join(config.workersDir, 'redraw.js'));
+  await services.add(closing('redrawing thread', () => redrawing.end()));
+  return async ({ gameId, seed, count }) => {
+    const game = await store.games.find(gameId);
+    const id = game?.parSheetId ?? -1;
+    const sheet = (await sheetsOf(sql, [id])).get(id);
+    if (sheet === undefined)
+      throw new Error(`Game ${gameId} has no PAR sheet, so its outcomes can't be drawn again`);
+    const drawn = await redrawing.draw({ sheet, seed, count });
+    if (drawn === undefined) throw new ApiError(ERRORS.unavailable);
+    return drawn;
+  };
 }

@@ -1,4 +1,5 @@
 /** The worker role: flushes the ledger and replenishes the queues of the cells that this process owns. */
+
 import { join } from 'node:path';
 import { isOnThisMachine, type LedgerUse, measureLedger } from '../../books/archive/ledgerStorage.js';
 import { RtpJudging } from '../../books/returns/rtpJudging.js';
@@ -12,7 +13,11 @@ import { BlockKeeper, type KeeperOptions } from '../../engine/blocks/keeper.js';
 import { removeSpentOutcomes } from '../../engine/blocks/spentOutcomes.store.js';
 import { openThreads } from '../../engine/blocks/threads.js';
 import { committedTotals } from '../../engine/catalog/games.store.js';
+import { Adjuster } from '../../engine/cells/adjuster.js';
 import { endStalledSessions } from '../../engine/cells/cells.store.js';
+import { Confirmations } from '../../engine/cells/confirmations.js';
+import { PlayerBlocking, RecordedStatuses } from '../../engine/cells/playerBlocking.js';
+import { finishRotation } from '../../engine/cells/rotate.js';
 import { Cleanup } from '../../engine/ledger/cleanup.js';
 import { CommittedTotals } from '../../engine/ledger/committedTotals.js';
 import { drain } from '../../engine/ledger/drain.js';
@@ -22,6 +27,7 @@ import { PartitionMaker } from '../../engine/ledger/partitions.js';
 import { countTrafficHours } from '../../engine/ledger/trafficHours.store.js';
 import { UnservedCells } from '../../engine/ledger/unservedCells.js';
 import { job } from '../../engine/processEvents.js';
+import { RaffleVoids } from '../../engine/raffles/raffleVoids.js';
 import { AbsentPosition } from '../../engine/recovery/absentPosition.js';
 import { type OwnershipParts, openOwnership } from '../../engine/recovery/openOwnership.js';
 import { PartnerMover } from '../../engine/recovery/partnerMover.js';
@@ -44,13 +50,11 @@ import { registerLedgerMetrics } from '../metrics/ledgerMetrics.js';
 import { registerOutsideCopyMetrics } from '../metrics/outsideCopyMetrics.js';
 import { registerWorkerMetrics } from '../metrics/workerMetrics.js';
 import { openNotices } from './openNotices.js';
-import { openPlayerStatuses } from './openPlayerStatuses.js';
-import { openRaffleVoids } from './openRaffleVoids.js';
-import { openRotations } from './openRotations.js';
 import { openRoundTimeouts } from './openRounds.js';
 import type { RoleParts } from './parts.js';
 import { openPublicLog } from './publicLogWriter.js';
 import { subscribeWorker } from './reactions.js';
+import { workerCells } from './workerCells.js';
 import { WORK_EVERY_MS, type WorkWatchOptions, workWatch } from './workWatch.js';
 
 const ATTEMPT_TIME_LIMIT_MS = 15_000;
@@ -209,6 +213,54 @@ async function openPosition(
     knownOutside: ({ cell, epoch }) => position.newestId(cell, epoch),
     leased: (gameId, toIndex) => position.leased(gameId, toIndex),
   };
+}
+
+/** Lets the worker carry out the recorded changes of players' statuses in its cells. */
+function openPlayerStatuses(parts: RoleParts): RecordedStatuses {
+  const { ownStore: store, config, events } = parts;
+  // These commands do not wait for the ledger, so they need no confirmation.
+  const cells = workerCells(parts, { confirmed: async () => true, isStalled: () => false });
+  const blocking = new PlayerBlocking({ store, cells, deadlineMs: config.SPIN_DEADLINE_MS });
+  return new RecordedStatuses({ store, blocking, events });
+}
+
+/** Lets the worker carry out the recorded rotations of games before it leases their next blocks. */
+function openRotations(parts: RoleParts): Pick<KeeperOptions, 'finishRotation'> {
+  const { ownStore, config } = parts;
+  // The rotation itself waits until the ledger has the void of the game's outcomes, so these commands need no
+  // confirmation.
+  const cells = workerCells(parts, { confirmed: async () => true, isStalled: () => false });
+  return {
+    finishRotation: (gameId) => finishRotation(cells, ownStore.rotations, gameId, config.SPIN_DEADLINE_MS),
+  };
+}
+
+/** Lets the worker carry out the voids of raffles. */
+function openRaffleVoids(parts: RoleParts, spinIds: SpinIds, onFailpoint: OnFailpoint): RaffleVoids {
+  const { config, log, sql, ownStore, nodes, installed, metrics, events } = parts;
+  // Commits of this process are confirmed directly. Commits of other workers are read from Postgres.
+  const confirmations = new Confirmations({
+    datasetId: installed.datasetId,
+    read: () => ownStore.cells.cursors(),
+    findEntry: (entryId) => ownStore.ledgerEntries.find(entryId),
+    serverOf: (cell) => nodes.of(cell).serverId,
+    onError: () => metrics.storeErrors.inc({ store: 'postgres' }),
+    onConfirmed: () => {},
+  });
+  events.on('CursorAdvanced', ({ lease, cursor }) => confirmations.advance(lease.cell, lease.token, cursor));
+  const adjuster = new Adjuster({
+    store: ownStore,
+    cells: workerCells(parts, confirmations),
+    newestInOutbox: (cell) => nodes.cell(cell).newestInOutbox(),
+    confirmations,
+    waitsForLedger: true,
+    deadlineMs: config.SPIN_DEADLINE_MS,
+    onError: (error, cell) => {
+      metrics.storeErrors.inc({ store: 'redis' });
+      log.warn({ err: error, cell }, 'no response from a store to an adjustment');
+    },
+  });
+  return new RaffleVoids({ sql, nodes, adjuster, spinIds, events, onFailpoint });
 }
 
 export async function startWorker(parts: RoleParts): Promise<void> {

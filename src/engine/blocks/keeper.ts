@@ -13,6 +13,7 @@
  * loaded. After any failure the game is read again from both stores before its next block. A block that was
  * leased but not loaded is loaded at that time; no block is ever drawn again.
  */
+
 import type { Piscina } from 'piscina';
 import type { OnFailpoint } from '../../platform/failpoints.js';
 import { ending } from '../../platform/runtime/ending.js';
@@ -21,13 +22,13 @@ import type { Sql } from '../../postgres/connection.js';
 import type { CellLease } from '../cells/cells.store.js';
 import type { Consumption } from '../processEvents.js';
 import type { DealtAnnouncement } from '../redis/announcements.js';
+import type { CellStore } from '../redis/cellStore.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import { type MadeBlock, paceAfter, type QueueState, readyBlocks } from './blockMaker.js';
 import { BlockMakers, type BlockMakersOptions, type KeptGame } from './blockMakers.js';
-import { blocksMade, leaseBlock } from './blocks.store.js';
+import { blocksMade, leaseBlock, openBlocks } from './blocks.store.js';
 import { FairTurns } from './fairTurns.js';
 import { FillingTurns, retryMs } from './filling.js';
-import { freeQueue } from './freeing.js';
 import { learnDealtOut, newQueue, type Queue, queueSecondsLeft } from './queue.js';
 import { readQueue } from './readQueue.js';
 
@@ -415,4 +416,18 @@ export class BlockKeeper implements Service {
   #published(): Promise<void> {
     return Promise.race([this.options.published(), this.#ended.promise]);
   }
+}
+
+/**
+ * Frees the queue of a suspended game by removing its blocks from Redis. The blocks stay leased and sealed in
+ * Postgres, and the keeper loads the same blocks again once the game is active. So nothing is drawn anew,
+ * skipped or dealt twice (lua/freeBlocks.lua).
+ * @returns false if the caller must try again
+ */
+async function freeQueue(sql: Sql, store: CellStore, lease: CellLease, gameId: number): Promise<boolean> {
+  const game = await store.findGame(gameId);
+  if (game === undefined) return true;
+  const blocks = await openBlocks(sql, gameId, Number.MAX_SAFE_INTEGER);
+  const fromIndices = blocks.map(({ fromIndex }) => fromIndex);
+  return store.freeBlocks(lease, gameId, game.queueEnd, fromIndices);
 }

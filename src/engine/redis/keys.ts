@@ -93,7 +93,7 @@ export const authFailuresKey = (address: string, cell?: CellName): string =>
 export const changesKey = (cell?: CellName): string =>
   cell === undefined ? 'spindle:changes' : `spindle:changes:{c${cell}}`;
 /**
- * hash: size of a tree → published note of the public log (logNotes.ts). In a cluster each node has one such
+ * hash: size of a tree → published note of the public log (node.ts). In a cluster each node has one such
  * hash, as described for {@link changesKey}.
  * @param log name that is made from the log's origin
  */

@@ -10,9 +10,7 @@ import {
   listenOn,
   publish,
 } from './announcements.js';
-import { announceChange, announcedChange } from './catalogChanges.js';
 import { bookedChannel } from './keys.js';
-import { keepLogNote, logNotes } from './logNotes.js';
 import { CLIENT, type ReadServerId, RedisClient } from './redisClient.js';
 import { RedisDurability } from './redisDurability.js';
 import { ReplicatedCalls, type ReplicatedReply } from './replicatedCalls.js';
@@ -27,6 +25,9 @@ import { type RedisUse, readUse } from './use.js';
  * explicit ids).
  */
 export const REDIS_MAJOR_MIN = 7;
+
+/** Number of published notes that are kept per public log. */
+const LOG_NOTES_KEPT = 2;
 
 type Argument = string | number | Buffer;
 
@@ -293,20 +294,32 @@ export class RedisNode {
    * Returns the number of the newest announced change of partners, keys and games that restricts anything, or
    * 0 if none was announced.
    */
-  announcedChange(key: string, datasetId: string): Promise<bigint> {
-    return announcedChange(this[CLIENT], key, datasetId);
+  async announcedChange(key: string, datasetId: string): Promise<bigint> {
+    return BigInt((await this[CLIENT].zscore(key, datasetId)) ?? 0);
   }
 
-  announceChange(key: string, datasetId: string, change: bigint): Promise<void> {
-    return announceChange(this[CLIENT], key, datasetId, change);
+  /**
+   * Announces the number of a change that restricts a partner, a key or a game, through a sorted set. From
+   * this number, a front end that has lost Postgres can tell that its catalog is stale. Every process that
+   * reads such a change from Postgres announces it. A number that is lower than the announced one is ignored.
+   */
+  async announceChange(key: string, datasetId: string, change: bigint): Promise<void> {
+    await this[CLIENT].zadd(key, 'GT', String(change), datasetId);
   }
 
-  keepLogNote(key: string, size: number, note: string): Promise<void> {
-    return keepLogNote(this[CLIENT], key, size, note);
+  /**
+   * Adds a published note of the public log and removes old ones. If Postgres is restored to an older state or
+   * is empty, the notes prove which trees the log has already signed (evidenceWatch.ts).
+   */
+  async keepLogNote(key: string, size: number, note: string): Promise<void> {
+    await this[CLIENT].hset(key, String(size), note);
+    const sizes = Object.keys(await this[CLIENT].hgetall(key));
+    const old = sizes.sort((a, b) => Number(b) - Number(a)).slice(LOG_NOTES_KEPT);
+    if (old.length > 0) await this[CLIENT].hdel(key, ...old);
   }
 
-  logNotes(key: string): Promise<string[]> {
-    return logNotes(this[CLIENT], key);
+  async logNotes(key: string): Promise<string[]> {
+    return Object.values(await this[CLIENT].hgetall(key));
   }
 
   /**
