@@ -215,7 +215,7 @@ async function listen(server: HttpServer, tag: string, { config, log, services }
   }
 }
 
-/** Draws outcomes again from their seed if they were removed from Postgres and a request asks for their proof. */
+/** Draws removed outcomes again from their seed when a request asks for their proof. */
 async function openRedrawing({ config, sql, store, services }: RoleParts): Promise<DrawAgain> {
   const redrawing = new Redrawing(join(config.workersDir, 'redraw.js'));
   await services.add(closing('redrawing thread', () => redrawing.end()));

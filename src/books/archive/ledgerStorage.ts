@@ -1,4 +1,4 @@
-/** Measures the storage of the ledger: days by state, bytes, age of the newest archive, and free disk space. */
+/** Measures the ledger: days by state, bytes, age of the newest archive, and free disk space. */
 import { statfs } from 'node:fs/promises';
 import { DAY_MS, dayOf, startOf } from '../../domain/days.js';
 import type { Sql } from '../../postgres/connection.js';
@@ -22,8 +22,8 @@ export interface LedgerUse {
 }
 
 /**
- * @param folder folder of the data of an embedded Postgres; if undefined, Postgres is asked for it, if it runs
- * on this machine (`isLocal`)
+ * @param folder data folder of an embedded Postgres. If undefined, a Postgres on this machine (`isLocal`) is
+ * asked for it.
  */
 export async function measureLedger(
   sql: Sql,

@@ -65,8 +65,8 @@ export class BlockMakers {
       most: number,
       make: (fromIndex: number, count: number) => Promise<MadeBlock>,
     ): BlockMaker => {
-      const game = { gameId, partnerId, lease };
-      const reserve = new Reserve(this.sql, game, minReadyBlocks, events, reserveSeconds);
+      const place = { gameId, partnerId, lease };
+      const reserve = new Reserve(this.sql, place, minReadyBlocks, events, reserveSeconds);
       return {
         reserve,
         isLow: (queue) => runsLow(queue, reserve),

@@ -1,6 +1,6 @@
 /**
- * Draws outcomes again that were removed (spentOutcomes.store.ts). A separate thread does this work; the thread
- * exists only while there are requests.
+ * Draws outcomes again that were removed (spentOutcomes.store.ts). A separate thread does this work; the
+ * thread exists only while there are requests.
  */
 import { Piscina } from 'piscina';
 import type { ParSheet } from '../../domain/par.js';

@@ -145,7 +145,8 @@ const STALLED_SECONDS = 10;
  * Terminates database sessions of this service that lock a row of `cells` and have been waiting for their
  * client for too long, within a statement or between two statements. A worker that is paused during a COPY is
  * such a session, and nobody could take its cells over: Postgres never ends a COPY that waits for its client,
- * whatever `statement_timeout` says. Other transactions lock the row last, and have no limit on their idle time.
+ * whatever `statement_timeout` says. Other transactions lock the row last, and have no limit on their idle
+ * time.
  * @returns the number of terminated sessions
  */
 export async function endStalledSessions(sql: Sql): Promise<number> {

@@ -308,8 +308,8 @@ export class RedisNode {
   }
 
   /**
-   * Adds a published note of the public log and removes old ones. If Postgres is restored to an older state or
-   * is empty, the notes prove which trees the log has already signed (evidenceWatch.ts).
+   * Adds a published note of the public log and removes old ones. If Postgres is empty or is restored to an
+   * older state, the notes prove which trees the log has already signed (evidenceWatch.ts).
    */
   async keepLogNote(key: string, size: number, note: string): Promise<void> {
     await this[CLIENT].hset(key, String(size), note);
