@@ -19,7 +19,7 @@ export const ownCommit = `CASE WHEN current_setting('synchronous_commit') IN ('$
 export const settingsSql = (commit: string): string =>
   `SELECT ${commit} AS synchronous_commit, current_setting('fsync') AS fsync, current_setting('full_page_writes') AS full_page_writes`;
 
-export const SETTINGS_SQL = settingsSql("current_setting('synchronous_commit')");
+const SETTINGS_SQL = settingsSql("current_setting('synchronous_commit')");
 
 export interface DurableSettings {
   readonly synchronousCommit: string;
