@@ -132,6 +132,8 @@ export interface Events {
    * consumed.
    */
   CommitFoundLater: { readonly cell: number };
+  /** Somebody waits for a commit of the cell, which any worker may own. */
+  CommitAwaited: { readonly cell: number };
   /** This worker's flusher stopped writing the cell on its own. */
   CellAbandoned: { readonly cell: number };
   /**

@@ -89,19 +89,23 @@ async function openAnswered({
  */
 async function openConfirmations(parts: RoleParts, answered: Answered | undefined): Promise<Confirmations> {
   const { log, services, nodes, catalog, metrics, events, ownStore } = parts;
+  const { datasetId } = parts.installed;
   const confirmations = new Confirmations({
-    datasetId: parts.installed.datasetId,
+    datasetId,
     // Confirmations use the background pool, so that requests of partners that take all request connections
     // can't delay them.
     read: () => ownStore.cells.cursors(),
     findEntry: (entryId) => ownStore.ledgerEntries.find(entryId),
     serverOf: (cell) => nodes.of(cell).serverId,
+    onAwaited: (cell) => events.emit('CommitAwaited', { cell }),
     onConfirmed: (seconds) => metrics.ackSeconds.observe(seconds),
     onError: (error) => {
       metrics.storeErrors.inc({ store: 'postgres' });
       log.warn({ err: error }, 'Postgres is not responding, spins are waiting for commit');
     },
   });
+  if (!parts.config.roles.worker)
+    events.on('CommitAwaited', ({ cell }) => nodes.announceAwaited({ cell, datasetId }));
   // Commits of this process are confirmed directly, before Redis has synced and announced them.
   const advance = (cell: number, epoch: string, cursor: bigint): void => {
     confirmations.advance(cell, epoch, cursor);

@@ -29,11 +29,12 @@ export interface Reacting {
   readonly totals: CommittedTotals;
   readonly deliverer: Deliverer;
   readonly mailer: Mailer;
+  readonly datasetId: string;
 }
 
 export function subscribeWorker(events: EventEmitter, reacting: Reacting): void {
   const { nodes, ownership, flusher, keeper, cleanup, release, moves, voids } = reacting;
-  const { playerStatuses, totals, deliverer, mailer } = reacting;
+  const { playerStatuses, totals, deliverer, mailer, datasetId } = reacting;
   events.on('CellAcquired', ({ lease }) => {
     flusher.own(lease);
     keeper.own(lease);
@@ -67,6 +68,9 @@ export function subscribeWorker(events: EventEmitter, reacting: Reacting): void 
   events.on('CursorAdvanced', ({ lease, cursor }) =>
     nodes.announceCommit({ cell: lease.cell, epoch: lease.token, cursor }),
   );
+  events.on('CommitAwaited', ({ cell }) => {
+    if (!flusher.commitSoon(cell)) nodes.announceAwaited({ cell, datasetId });
+  });
   events.on('LedgerCommitted', (flush) => totals.booked(flush));
   events.on('OutcomesConsumed', ({ cell, games }) => keeper.consumed(cell, games));
   events.on('CommitFoundLater', ({ cell }) => keeper.readAgain(cell));

@@ -22,7 +22,6 @@ import { Cleanup } from '../../engine/ledger/cleanup.js';
 import { CommittedTotals } from '../../engine/ledger/committedTotals.js';
 import { drain } from '../../engine/ledger/drain.js';
 import { Flusher } from '../../engine/ledger/flusher.js';
-import type { Ownership } from '../../engine/ledger/ownership.js';
 import { PartitionMaker } from '../../engine/ledger/partitions.js';
 import { countTrafficHours } from '../../engine/ledger/trafficHours.store.js';
 import { UnservedCells } from '../../engine/ledger/unservedCells.js';
@@ -53,7 +52,7 @@ import { openNotices } from './openNotices.js';
 import { openRoundTimeouts } from './openRounds.js';
 import type { RoleParts } from './parts.js';
 import { openPublicLog } from './publicLogWriter.js';
-import { subscribeWorker } from './reactions.js';
+import { type Reacting, subscribeWorker } from './reactions.js';
 import { workerCells } from './workerCells.js';
 import { WORK_EVERY_MS, type WorkWatchOptions, workWatch } from './workWatch.js';
 
@@ -107,11 +106,13 @@ function openSegmentRelease(
   });
 }
 
-/** Makes the service that replenishes queues react when scripts announce that a block is exhausted. */
-async function listenToDealt(
-  { nodes, metrics, events, services }: RoleParts,
-  ownership: Ownership,
-  keeper: BlockKeeper,
+/**
+ * Makes the keeper react when scripts announce that a block is exhausted, and the flusher when another process
+ * waits for a commit.
+ */
+async function listenForWork(
+  { nodes, metrics, events, services, installed }: RoleParts,
+  { ownership, keeper, flusher }: Pick<Reacting, 'ownership' | 'keeper' | 'flusher'>,
 ): Promise<void> {
   let announced = 0;
   metrics.counter(
@@ -119,11 +120,14 @@ async function listenToDealt(
     'Exhausted blocks that a script announced at once. If none while blocks are dealt, the Redis user may lack the right to publish or subscribe',
     () => announced,
   );
-  const listening = nodes.listenDealt(
+  const listening = nodes.listenForWork(
     () => ownership.cells,
     (announcement) => {
       announced++;
       keeper.dealtOut(announcement);
+    },
+    ({ cell, datasetId }) => {
+      if (datasetId === installed.datasetId) flusher.commitSoon(cell);
     },
     () => metrics.storeErrors.inc({ store: 'redis' }),
   );
@@ -245,6 +249,7 @@ function openRaffleVoids(parts: RoleParts, spinIds: SpinIds, onFailpoint: OnFail
     findEntry: (entryId) => ownStore.ledgerEntries.find(entryId),
     serverOf: (cell) => nodes.of(cell).serverId,
     onError: () => metrics.storeErrors.inc({ store: 'postgres' }),
+    onAwaited: (cell) => events.emit('CommitAwaited', { cell }),
     onConfirmed: () => {},
   });
   events.on('CursorAdvanced', ({ lease, cursor }) => confirmations.advance(lease.cell, lease.token, cursor));
@@ -336,9 +341,9 @@ export async function startWorker(parts: RoleParts): Promise<void> {
   const moves = new PartnerMover({ sql, nodes, events, onFailpoint });
   const voids = openRaffleVoids(parts, spinIds, onFailpoint);
   const playerStatuses = openPlayerStatuses(parts);
-  await listenToDealt(parts, ownership, keeper);
+  await listenForWork(parts, { ownership, keeper, flusher });
   const writing = { nodes, ownership, flusher, keeper, cleanup, release, moves, voids, playerStatuses };
-  subscribeWorker(events, { ...writing, totals, deliverer, mailer });
+  subscribeWorker(events, { ...writing, totals, deliverer, mailer, datasetId: parts.installed.datasetId });
   registerWorkerMetrics({
     config,
     metrics,

@@ -37,6 +37,8 @@ interface Cell {
   readers: Reader[];
   /** Commands in order of arrival, which is the order of their entry ids except for replays. */
   waiting: Waiting[];
+  /** Whether a commit has been asked for since the newest one. */
+  isAskedFor: boolean;
   /** The newest entry whose command timed out and that is still not confirmed to be in the ledger. */
   owed: Owed | undefined;
 }
@@ -76,6 +78,11 @@ export class Confirmations {
       /** Returns the id of the server run that a cell is currently connected to. */
       readonly serverOf: (cell: number) => string | undefined;
       readonly onError: (error: unknown) => void;
+      /**
+       * Called when somebody begins to wait for a commit of the cell, and after a commit for which others
+       * still wait.
+       */
+      readonly onAwaited: (cell: number) => void;
       /** Called with the time that a command waited for its commit, in seconds. */
       readonly onConfirmed: (seconds: number) => void;
     },
@@ -109,6 +116,7 @@ export class Confirmations {
     if (known.epoch === epoch && known.cursor >= id) return Promise.resolve(true);
     return new Promise((resolve) => {
       known.waiting.push({ epoch, serverId, id, since: performance.now(), deadline, resolve });
+      this.#askFor(cell, known);
       this.#timer ??= setTimeout(this.#turn, TURN_MS);
     });
   }
@@ -128,6 +136,7 @@ export class Confirmations {
     if (since - this.#askedAt > ASK_AFTER_MS && !this.#isAsking) void this.#ask();
     return new Promise((resolve) => {
       known.readers.push({ id, since, deadline: since + timeoutMs, resolve });
+      this.#askFor(cell, known);
       this.#timer ??= setTimeout(this.#turn, TURN_MS);
     });
   }
@@ -160,6 +169,18 @@ export class Confirmations {
       for (const { id, resolve } of known.readers) if (id <= cursor) resolve(true);
       known.readers = known.readers.filter(({ id }) => id > cursor);
     }
+    this.#settle(known, epoch, cursor);
+    known.isAskedFor = false;
+    if (known.waiting.length + known.readers.length > 0) this.#askFor(cell, known);
+  }
+
+  #askFor(cell: number, known: Cell): void {
+    if (known.isAskedFor) return;
+    known.isAskedFor = true;
+    this.options.onAwaited(cell);
+  }
+
+  #settle(known: Cell, epoch: string, cursor: bigint): void {
     if (known.waiting.length === 0) return;
     const now = performance.now();
     const left: Waiting[] = [];
@@ -187,7 +208,7 @@ export class Confirmations {
   #cell(cell: number): Cell {
     let known = this.#cells.get(cell);
     if (known === undefined) {
-      known = { epoch: '', cursor: 0n, readers: [], waiting: [], owed: undefined };
+      known = { epoch: '', cursor: 0n, readers: [], waiting: [], isAskedFor: false, owed: undefined };
       this.#cells.set(cell, known);
     }
     return known;
@@ -207,6 +228,9 @@ export class Confirmations {
       this.#forgive(number, cell);
       for (const { deadline, resolve } of cell.readers) if (deadline <= now) resolve(false);
       cell.readers = cell.readers.filter(({ deadline }) => deadline > now);
+      // The message that asked for a commit may have been lost.
+      cell.isAskedFor = false;
+      if (cell.waiting.length + cell.readers.length > 0) this.#askFor(number, cell);
       for (const { since } of cell.waiting) oldest = Math.min(oldest, since);
       for (const { since } of cell.readers) oldest = Math.min(oldest, since);
     }

@@ -55,8 +55,10 @@ const STOP_TIMEOUT_MS = 5000;
 interface NodeLoop {
   isOver: boolean;
   readonly reader: OutboxReader;
-  /** Whether responses wait for a commit, so that the next flush follows soon. */
+  /** Whether somebody waits for a commit of entries that the round has not read. */
   isAwaited: boolean;
+  /** Ends the pause that is under way, as soon as somebody waits. Undefined outside of pauses. */
+  endPause: (() => void) | undefined;
   readonly trimmer: Trimmer;
   /** Duration of the last flush without the wait for entries, in ms. */
   flushMs: number;
@@ -106,7 +108,14 @@ export class Flusher implements Service {
   async start(): Promise<void> {
     this.#endLoops = this.nodes.each((node) => {
       const reader = this.openReader(node);
-      const state = { isOver: false, isAwaited: false, flushMs: 0, games: 0, wasEmpty: false };
+      const state = {
+        isOver: false,
+        isAwaited: false,
+        endPause: undefined,
+        flushMs: 0,
+        games: 0,
+        wasEmpty: false,
+      };
       const loop: NodeLoop = { ...state, reader, trimmer: this.#newTrimmer() };
       this.#loops.set(loop, this.#run(loop));
       return () => {
@@ -141,6 +150,22 @@ export class Flusher implements Service {
     return owned?.lease.fence === fence ? owned.cursor : undefined;
   }
 
+  /**
+   * Commits what the cell's outbox has as soon as the pause between two flushes permits, because somebody
+   * waits.
+   * @returns false if this process does not flush the cell
+   */
+  commitSoon(cell: number): boolean {
+    const node = this.#owned.get(cell)?.store.node;
+    for (const loop of this.#loops.keys()) {
+      if (loop.reader.node !== node) continue;
+      loop.isAwaited = true;
+      loop.endPause?.();
+      return true;
+    }
+    return false;
+  }
+
   disown(cell: number): void {
     this.options.committedIds.forget(cell);
     this.#owned.delete(cell);
@@ -150,6 +175,7 @@ export class Flusher implements Service {
   async stop(): Promise<void> {
     const deadline = performance.now() + FLUSH_AT_STOP_MS;
     this.#stopping = true;
+    for (const { endPause } of this.#loops.keys()) endPause?.();
     await Promise.all(this.#loops.values());
     const loops = [...this.#loops.keys()];
     await Promise.all(loops.map((loop) => this.#empty(loop, deadline)));
@@ -180,17 +206,32 @@ export class Flusher implements Service {
     while (!this.#stopping && !loop.isOver) {
       const started = performance.now();
       let isMore = false;
-      loop.isAwaited = this.options.isAwaited;
       try {
         isMore = await this.#round(loop, BLOCK_MS);
       } catch (error) {
         this.#report(error);
         await pause(RETRY_MS);
       }
-      const pausedMs = pauseMs({ ...loop, roundMs: performance.now() - started }, this.options.intervalMs);
       // No pause while entries remain after a read, because the backlog must shrink after an outage.
-      if (pausedMs > 0 && !isMore && !this.#stopping) await pause(pausedMs);
+      if (!isMore && !this.#stopping) await this.#pause(loop, performance.now() - started);
     }
+  }
+
+  /** Waits for the short pause, and then until somebody waits, at most for the long pause. */
+  async #pause(loop: NodeLoop, roundMs: number): Promise<void> {
+    const round = { ...loop, roundMs };
+    const shortMs = pauseMs({ ...round, isAwaited: true }, this.options.intervalMs);
+    const longMs = pauseMs({ ...round, isAwaited: false }, this.options.intervalMs);
+    if (shortMs > 0) await pause(shortMs);
+    if (loop.isAwaited || this.options.isAwaited || longMs <= shortMs) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, longMs - shortMs);
+      loop.endPause = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+    loop.endPause = undefined;
   }
 
   /**
@@ -213,26 +254,26 @@ export class Flusher implements Service {
       return false;
     }
     const { trimmer } = loop;
+    const isAwaited = loop.isAwaited || this.options.isAwaited;
     await trimmer.underWay;
-    if (trimmer.isDue(loop.isAwaited)) await trimmer.trim(cells);
+    if (trimmer.isDue(isAwaited)) await trimmer.trim(cells);
     const isTrimmed = cells.every(({ untrimmed }) => untrimmed === undefined);
     const read = await reader.read(
       cells.map(positionOf),
       isTrimmed ? waitMs : Math.min(waitMs, TRIM_EVERY_MS),
     );
     const readAt = performance.now();
+    loop.isAwaited = false;
     const byCell = new Map(cells.map((owned) => [owned.lease.cell, owned]));
     const prepared = read.cells.map((each) => this.#prepare(byCell.get(each.cell)!, each));
     const portions = (await Promise.all(prepared)).filter((portion) => portion !== undefined);
-    const areBooked = await Promise.all(
-      transactionsOf(portions).map((together) => this.#book(loop, together)),
-    );
+    const areBooked = await Promise.all(transactionsOf(portions).map((together) => this.#book(together)));
     loop.flushMs = performance.now() - readAt;
     loop.games = portions.reduce((sum, { flush }) => sum + flush.totals.games.length, 0);
     loop.wasEmpty = read.cells.length === 0;
     // The trim runs in the background. The next round of the flusher waits for the trim before it reads the
     // outboxes.
-    if (loop.wasEmpty || trimmer.isDue(loop.isAwaited)) void trimmer.trim(cells);
+    if (loop.wasEmpty || trimmer.isDue(isAwaited)) void trimmer.trim(cells);
     // Entries that did not fit into the transaction are read again at once.
     return read.isMore || areBooked.includes(false) || portions.some(({ isAll }) => !isAll);
   }
@@ -259,13 +300,13 @@ export class Flusher implements Service {
    * @returns false if the transaction failed and each cell must be retried alone at once. True also if a
    * single cell failed, because that cell is retried later
    */
-  async #book(loop: NodeLoop, portions: readonly Portion[]): Promise<boolean> {
+  async #book(portions: readonly Portion[]): Promise<boolean> {
     const { onFailpoint, events } = this.options;
     const started = performance.now();
     try {
       for (const { days } of portions) for (const day of days) await this.#partitions.ensure(day);
       const flushes = portions.map(({ flush }) => flush);
-      const { deliveries, isAwaited } = await bookEntries(this.sql, flushes, onFailpoint);
+      const deliveries = await bookEntries(this.sql, flushes, onFailpoint);
       onFailpoint('flush.committed');
       for (const { owned, flush, addedBytesAndEntries } of portions) {
         owned.cursor = flush.cursor.to;
@@ -274,7 +315,6 @@ export class Flusher implements Service {
         owned.isAlone = false;
         owned.untrimmed = addedBytesAndEntries;
       }
-      loop.isAwaited ||= isAwaited;
       this.#problem = undefined;
       const seconds = (performance.now() - started) / 1000;
       events.emit('FlushCommitted', { cells: portions.length, seconds });

@@ -4,11 +4,13 @@
  *
  * Each entry of a player has the id of the player's previous entry. Openings and spins of a player are
  * numbered 1, 2, 3, …; an adjustment has the number of the previous entry. Only each 64th entry of a player
- * is indexed by player, so that committing a spin updates one index only. A page of history starts at such an
- * entry (spinHistory.store.ts).
+ * is indexed by player, because an index of all of them would have an entry at another place for each spin. A
+ * page of history starts at such an entry (spinHistory.store.ts). The index of the feed has all spins, but
+ * grows at one place for each partner.
  */
 import type { CommittedAdjustment, ReasonedAdjustment } from '../../domain/adjustment.js';
 import type { GameType } from '../../domain/games/kindOfGame.js';
+import { entryCodesSql } from '../../domain/ledgerEntry.js';
 import type { NewEvent } from '../../domain/webhook.js';
 import { nextChange } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
@@ -80,8 +82,7 @@ export type FlushStep =
  * Commits the entries, totals, cursors and events of some cells in one transaction.
  * @param sql pipelined connection: the statements that nearly every flush needs take one round trip in
  * addition to BEGIN and COMMIT
- * @returns the number of webhook deliveries recorded, and whether responses wait for this commit ({@link
- * NOTES}).
+ * @returns the number of webhook deliveries recorded
  * @throws FencedError where a cell has another owner; ProgressError; PotError; a unique violation where an
  * entry exists already. On an error nothing is written for any cell.
  */
@@ -89,7 +90,7 @@ export async function bookEntries(
   sql: Sql,
   flushes: readonly CellFlush[],
   onFailpoint: (step: FlushStep) => void,
-): Promise<{ deliveries: number; isAwaited: boolean }> {
+): Promise<number> {
   const totals = joined(flushes.map((flush) => flush.totals));
   return sql.begin(async (tx) => {
     const [, , raffles] = await together([
@@ -102,9 +103,7 @@ export async function bookEntries(
         .then(() => onFailpoint('flush.rows-copied')),
       addTotals(tx, totals),
     ]);
-    let isAwaited = false;
-    for (const note of Object.values(NOTES))
-      if (await note(tx, { flushes, totals, raffles, onFailpoint })) isAwaited = true;
+    for (const note of Object.values(NOTES)) await note(tx, { flushes, totals, raffles, onFailpoint });
     const adjusted: NewEvent[] = [];
     for (const { adjustments, adjustmentEvent } of flushes)
       if (adjustments.length > 0)
@@ -112,7 +111,7 @@ export async function bookEntries(
     onFailpoint('flush.totals-added');
     const events = [...flushes.flatMap((flush) => flush.events), ...adjusted];
     await noteLargeWins(tx, events);
-    return { deliveries: await recordEvents(tx, events), isAwaited };
+    return recordEvents(tx, events);
   });
 }
 
@@ -124,31 +123,25 @@ interface Booked {
   readonly onFailpoint: (step: FlushStep) => void;
 }
 
-/**
- * Writes of a flush that only some kinds of games need, in addition to rows and totals. Each function returns
- * whether responses wait for the commit.
- */
-const NOTES: { readonly [T in GameType]: (tx: Transaction, booked: Booked) => Promise<boolean> } = {
+/** Writes of a flush that only some kinds of games need, in addition to rows and totals. */
+const NOTES: { readonly [T in GameType]: (tx: Transaction, booked: Booked) => Promise<void> } = {
   async slot(tx, { flushes, onFailpoint }) {
     const communal = flushes.flatMap((flush) => flush.communal ?? []);
-    if (communal.length === 0) return false;
+    if (communal.length === 0) return;
     await bookCommunal(tx, joined(communal));
     onFailpoint('flush.communal-booked');
-    return false;
   },
   async raffle(tx, { flushes, raffles }) {
-    if (raffles.size === 0) return false;
+    if (raffles.size === 0) return;
     await noteTickets(
       tx,
       flushes.flatMap(({ ticketsOf }) => ticketsOf(raffles)),
     );
-    return true;
   },
   async blackjack(tx, { totals: { rounds } }) {
-    if (rounds.length === 0) return false;
+    if (rounds.length === 0) return;
     const faults = await bookRounds(tx, rounds);
     if (faults.length > 0) throw new ProgressError(faults.join('; '));
-    return true;
   },
 };
 
@@ -238,6 +231,21 @@ async function addOpenings(tx: Transaction, openings: FlushTotals['openings']): 
 const PARTITION_LOCK_TIMEOUT_MS = 2000;
 
 const partitionName = (day: string): string => `ledger_${day.replaceAll('-', '')}`;
+const feedIndexName = (day: string): string => `${partitionName(day)}_feed`;
+
+/** Condition of the feed's index, and of the statements that can use it. */
+export const IS_SPIN = raw(`kind IN ${entryCodesSql(({ history }) => history === 'spin')}`);
+
+/**
+ * Returns the UTC days whose spins are indexed by partner. Partitions that version 1.5.0 made have no such
+ * index.
+ */
+export async function indexedDays(sql: Sql, days: readonly string[]): Promise<string[]> {
+  const rows = await sql<{ relname: string }[]>`
+    SELECT relname FROM pg_class WHERE relkind = 'i' AND relname = ANY(${arrayOf(days.map(feedIndexName))}::text[])`;
+  const names = new Set(rows.map(({ relname }) => relname));
+  return days.filter((day) => names.has(feedIndexName(day)));
+}
 
 /** Returns the UTC days, such as 2026-11-22, that have a partition. */
 export async function partitionDays(sql: Sql, days: readonly string[]): Promise<ReadonlySet<string>> {
@@ -268,6 +276,7 @@ export async function ensurePartition(
     // The table is created alone and then attached as a partition. Creating it as a partition would wait for
     // every reader of the ledger, and every writer would wait behind that statement.
     await tx`CREATE TABLE ${raw(name)} (LIKE ledger INCLUDING ALL)`;
+    await tx`CREATE INDEX ${raw(feedIndexName(day))} ON ${raw(name)} (partner_id, entry_id) WHERE ${IS_SPIN}`;
     await tx`
       ALTER TABLE ledger ATTACH PARTITION ${raw(name)}
       FOR VALUES FROM (${raw(String(range.from))}) TO (${raw(String(range.to))})`;

@@ -84,6 +84,20 @@ export function readDealtMessage(message: string): DealtAnnouncement {
   return { cell: whole(cell), token, gameId: whole(gameId), nextIndex: whole(nextIndex) };
 }
 
+/** Asks the worker of a cell to commit soon. */
+export interface AwaitedAnnouncement {
+  readonly cell: number;
+  /** Id of the cell's database, because all databases of a server share its channels. */
+  readonly datasetId: string;
+}
+
+export const awaitedMessage = ({ cell, datasetId }: AwaitedAnnouncement): string => `${cell} ${datasetId}`;
+
+export function readAwaitedMessage(message: string): AwaitedAnnouncement {
+  const [cell, datasetId] = words(message, 2);
+  return { cell: whole(cell), datasetId };
+}
+
 /**
  * The promise never rejects.
  * @param isSharded true in a cluster, where channels are sharded
@@ -110,7 +124,7 @@ export interface Listener {
 }
 
 export interface Listening {
-  readonly onMessage: (message: string) => void;
+  readonly onMessage: (message: string, channel: string) => void;
   /** Called when the connection for announcements is up and subscribed. */
   readonly onHearing?: () => void;
   /** Called when the connection for announcements is lost. Announcements are missed until it is up again. */
@@ -129,9 +143,9 @@ export function listenOn(
   { onMessage, onHearing, onDeaf, onError }: Listening,
 ): Listener {
   const subscriber = openSubscriber(url, onError);
-  const heard = (_channel: string, message: string): void => {
+  const heard = (channel: string, message: string): void => {
     try {
-      onMessage(message);
+      onMessage(message, channel);
     } catch (error) {
       // The message may not be from this service, because any client that may publish on the channel can send
       // messages.

@@ -112,6 +112,13 @@ export const bookedChannel = (cell?: CellName): string =>
  */
 export const dealtChannel = (cell: CellName): string => `spindle:dealt:{c${cell}}`;
 
+/**
+ * Sharded channel on which a process asks the cell's worker to commit soon, because somebody waits. The name
+ * is one that a Redis user made for version 1.5.0 may use.
+ */
+export const awaitedChannel = (cell: CellName): string => `${AWAITED_CHANNELS}{c${cell}}`;
+export const AWAITED_CHANNELS = 'spindle:booked:awaited:';
+
 /** Prefix of a player's field name. The playerId follows it. */
 export const playerPrefix = (partnerId: number): string => `${partnerId}:`;
 /**

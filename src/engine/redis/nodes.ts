@@ -4,17 +4,29 @@
  */
 import { withTimeout } from '../../platform/runtime/withTimeout.js';
 import {
+  type AwaitedAnnouncement,
+  awaitedMessage,
   type CatalogAnnouncement,
   type CommitAnnouncement,
   catalogMessage,
   commitMessage,
   type DealtAnnouncement,
   type Listening,
+  readAwaitedMessage,
   readCatalogMessage,
   readDealtMessage,
 } from './announcements.js';
 import { CellStore } from './cellStore.js';
-import { authFailuresKey, bookedChannel, type CellName, changesKey, dealtChannel, logKey } from './keys.js';
+import {
+  AWAITED_CHANNELS,
+  authFailuresKey,
+  awaitedChannel,
+  bookedChannel,
+  type CellName,
+  changesKey,
+  dealtChannel,
+  logKey,
+} from './keys.js';
 import type { RedisNode } from './node.js';
 import { isForbidden, NotSentError } from './scriptErrors.js';
 import { CELLS, cellOfText, pinnedName } from './slots.js';
@@ -186,6 +198,12 @@ export class RedisNodes {
     void this.of(cell).publish(channel, commitMessage(announcement), this.map.isCluster);
   }
 
+  /** Asks the worker of a cell to commit soon. The message may be lost. */
+  announceAwaited(announcement: AwaitedAnnouncement): void {
+    const { cell } = announcement;
+    void this.of(cell).publish(awaitedChannel(this.nameOf(cell)), awaitedMessage(announcement), true);
+  }
+
   /**
    * Announces on every node what this process has read of the catalog. The message may be lost.
    * @returns whether a process other than this one may have received the message. This process itself is one
@@ -274,18 +292,23 @@ export class RedisNodes {
   }
 
   /**
-   * Listens for announcements of dealt-out blocks over a connection to each node.
+   * Listens for announcements of dealt-out blocks and of awaited commits over a connection to each node.
    * @param cells returns the cells to listen for; `subscribe` must be called after cells were added
    */
-  listenDealt(
+  listenForWork(
     cells: () => Iterable<number>,
     onDealt: (announcement: DealtAnnouncement) => void,
+    onAwaited: (announcement: AwaitedAnnouncement) => void,
     onError: (error: Error) => void,
   ): { readonly subscribe: () => void; readonly end: () => void } {
     const subscriptions = new Set<() => void>();
-    const onMessage = (message: string): void => onDealt(readDealtMessage(message));
+    const onMessage = (message: string, channel: string): void => {
+      if (channel.startsWith(AWAITED_CHANNELS)) onAwaited(readAwaitedMessage(message));
+      else onDealt(readDealtMessage(message));
+    };
     const end = this.each((node) => {
-      const channels = (): string[] => this.#shardChannels(node, cells(), dealtChannel);
+      const channels = (): string[] =>
+        [dealtChannel, awaitedChannel].flatMap((channelOf) => this.#shardChannels(node, cells(), channelOf));
       const { isOpen, subscribe, close } = node.listen(channels, { onMessage, onError });
       // A failed connection attempt is retried, so its error is ignored.
       isOpen.catch(() => {});

@@ -107,6 +107,7 @@ test('at most 1,000 readers wait for the commit of a cell, and the next reader i
     findEntry: (entryId) => store.ledgerEntries.find(entryId),
     serverOf: () => undefined,
     onError: () => {},
+    onAwaited: () => {},
     onConfirmed: () => {},
   });
   const never = firstIdAt(Date.now() + 3_600_000);

@@ -1,0 +1,31 @@
+/** Entries that somebody waits for are committed at once. Others would wait for an hour here. */
+import { expect, test } from 'vitest';
+import { world } from '../../setup/world.js';
+import { constants, startLogged } from '../../support/service.js';
+import { parSheet } from '../../support/sheets.js';
+
+const SETTINGS = { CELLS: '1', ...constants({ flushIntervalMs: 3_600_000 }) };
+const { stores, service, partner } = world(SETTINGS);
+
+test('a spin is committed as soon as its player asks for it, in the worker and in another process', async () => {
+  const gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
+  const front = await startLogged(stores, { ...SETTINGS, ROLES: 'http' });
+  for (const client of [service, front]) {
+    for (let spins = 1; spins <= 3; spins++) {
+      const playerId = `asks-${client === front}`;
+      const { body } = await client.partner<{ spinId: string }>('POST', '/spin', partner.key, {
+        gameId,
+        playerId,
+        wagerUsd: 0.25,
+      });
+      const list = await client.partner<{ total: number; spins: { spinId: string }[] }>(
+        'GET',
+        `/players/${playerId}/spins`,
+        partner.key,
+      );
+      expect(list.body.total).toBe(spins);
+      expect(list.body.spins[0]!.spinId).toBe(body.spinId);
+    }
+  }
+  await front.running.stop();
+});
