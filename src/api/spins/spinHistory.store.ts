@@ -11,6 +11,7 @@ import { entryTimeMs, firstIdAt, idsIn } from '../../domain/entryId.js';
 import type { EntryRow, LedgerEntry } from '../../domain/ledgerColumns.js';
 import { ENTRY_KINDS, entryCodesSql } from '../../domain/ledgerEntry.js';
 import { type LedgerWatermark, ledgerWatermark } from '../../engine/catalog/partners.store.js';
+import { IS_SPIN, indexedDays } from '../../engine/ledger/ledger.store.js';
 import { findEntry } from '../../engine/ledger/ledgerEntries.store.js';
 import { allColumnsSql, entryOfRow } from '../../engine/ledger/ledgerRow.store.js';
 import type { Sql } from '../../postgres/connection.js';
@@ -215,6 +216,9 @@ async function newestDropped(
 }
 
 export class SpinHistory {
+  /** Days whose spins are known to be indexed by partner. */
+  readonly #indexedDays = new Set<string>();
+
   constructor(private readonly sql: Sql) {}
 
   /**
@@ -308,10 +312,9 @@ export class SpinHistory {
   }
 
   /**
-   * Returns one page of a partner's spins by time, oldest first. There is no index by partner and time,
-   * because it would add cost to every spin. A page scans the primary key over the days on which the partner
-   * spun, up to a maximum number of rows. `nextId` is the position that the scan reached, even if the page is
-   * empty.
+   * Returns one page of a partner's spins by time, oldest first. On days without an index of the feed, a page
+   * scans the entries of all partners, up to a maximum number of rows. `nextId` is the position that the scan
+   * reached, even if the page is empty.
    *
    * A page ends where the partner's ledger is complete ({@link LedgerWatermark}). No entries are added below
    * that watermark, so a page skips nothing, even if entries are committed during the read.
@@ -327,17 +330,22 @@ export class SpinHistory {
     let examined = 0;
     let windowRows = Math.max(WINDOW_MIN, limit * 2);
     const days = await daysOfSpins(this.sql, range, toId);
+    await this.#findIndexes(days);
     for (const day of days) {
+      const isIndexed = this.#indexedDays.has(day);
       const dayMs = startOf(day);
       const endId = least(firstIdAt(dayMs + DAY_MS), toId);
       let lowId = fromId > firstIdAt(dayMs) ? fromId : firstIdAt(dayMs);
       while (lowId < endId) {
         if (examined >= EXAMINED_MAX) return { entries, nextId: lowId, reach };
-        const highId = await idAfter(this.sql, lowId, endId, windowRows);
+        const highId =
+          isIndexed && gameId === undefined
+            ? endId
+            : await idAfter(this.sql, lowId, endId, windowRows, isIndexed ? partnerId : undefined);
         // The query reads one row more than requested, which shows whether further rows exist.
         const rows = await this.sql<EntryRow[]>`
           SELECT ${LEDGER_COLUMNS} FROM ledger l WHERE entry_id >= ${lowId} AND entry_id < ${highId} AND partner_id = ${partnerId}
-            AND kind IN ${SPINS} AND (${gameId ?? null}::int IS NULL OR game_id = ${gameId ?? null})
+            AND ${IS_SPIN} AND (${gameId ?? null}::int IS NULL OR game_id = ${gameId ?? null})
           ORDER BY entry_id LIMIT ${limit + 1 - entries.length}`;
         entries.push(...rows.map(entryOfRow));
         if (entries.length > limit)
@@ -349,6 +357,13 @@ export class SpinHistory {
     }
     const isCut = days.length === DAYS_MAX;
     return { entries, nextId: isCut ? firstIdAt(startOf(days.at(-1)!) + DAY_MS) : undefined, reach };
+  }
+
+  async #findIndexes(days: readonly string[]): Promise<void> {
+    const unknown = days.filter((day) => !this.#indexedDays.has(day));
+    if (unknown.length === 0) return;
+    if (this.#indexedDays.size > 2 * DAYS_MAX) this.#indexedDays.clear();
+    for (const day of await indexedDays(this.sql, unknown)) this.#indexedDays.add(day);
   }
 
   /**
@@ -394,7 +409,6 @@ const WALKS_MAX = 32;
 const LOOKED_OVER = idsIn(8 * DAY_MS);
 /** Maximum number of days that one page searches. */
 const DAYS_MAX = 400;
-const SPINS = raw(entryCodesSql(({ history }) => history === 'spin'));
 
 const isShownAsSpin = ({ kind }: LedgerEntry): boolean => ENTRY_KINDS[kind].history === 'spin';
 
@@ -408,7 +422,7 @@ async function indexedNumberFrom(
     const [row] = await sql<{ entryNumber: number }[]>`
       SELECT entry_number FROM ledger
       WHERE partner_id = ${partnerId} AND player_id = ${playerId} AND entry_number % ${raw(String(INDEXED_EACH))} = 0
-        AND entry_id >= ${lowId} AND entry_id < ${lowId + LOOKED_OVER} AND kind IN ${SPINS}
+        AND entry_id >= ${lowId} AND entry_id < ${lowId + LOOKED_OVER} AND ${IS_SPIN}
       ORDER BY entry_number LIMIT 1`;
     if (row !== undefined) return row.entryNumber;
   }
@@ -431,10 +445,23 @@ async function daysOfSpins(sql: Sql, range: SpinRange, toId: bigint): Promise<st
   return rows.map(({ day }) => day);
 }
 
-/** Returns the id that is the given number of rows after `lowId`, but at most the end of the range. */
-async function idAfter(sql: Sql, lowId: bigint, endId: bigint, rows: number): Promise<bigint> {
-  const [row] = await sql<{ entryId: bigint }[]>`
+/**
+ * Returns the id that is the given number of rows after `lowId`, but at most the end of the range.
+ * @param partnerId counts only the spins of this partner, along the index of the feed
+ */
+async function idAfter(
+  sql: Sql,
+  lowId: bigint,
+  endId: bigint,
+  rows: number,
+  partnerId: number | undefined,
+): Promise<bigint> {
+  const ofPartner = async (): Promise<{ entryId: bigint }[]> => sql`
+    SELECT entry_id FROM ledger WHERE partner_id = ${partnerId} AND entry_id >= ${lowId} AND entry_id < ${endId} AND ${IS_SPIN}
+    ORDER BY entry_id OFFSET ${rows} LIMIT 1`;
+  const ofAll = async (): Promise<{ entryId: bigint }[]> => sql`
     SELECT entry_id FROM ledger WHERE entry_id >= ${lowId} AND entry_id < ${endId}
     ORDER BY entry_id OFFSET ${rows} LIMIT 1`;
+  const [row] = await (partnerId === undefined ? ofAll() : ofPartner());
   return row?.entryId ?? endId;
 }

@@ -8,6 +8,7 @@ import { get } from 'node:http';
 import autocannon from 'autocannon';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { SpinHistory, type SpinsFound } from '../../../src/api/spins/spinHistory.store.js';
 import { firstIdAt } from '../../../src/domain/entryId.js';
 import { ensurePartition } from '../../../src/engine/ledger/ledger.store.js';
 import { connectPostgres } from '../../../src/postgres/connect.js';
@@ -204,6 +205,38 @@ describe('filters of the ledger by time', () => {
     expect(idsOf(rest)).toEqual(idsOf(mine.filter(({ createdAt }) => createdAt >= middle.createdAt)));
     expect(await all({ playerId: 'new', gameId: games[1]! })).toEqual([]);
     expect(await all({ playerId: 'new', to: range.to })).toEqual([]);
+  });
+
+  test('a page of spins reads hardly more rows than it returns, whatever other partners play', async () => {
+    const sql = connectPostgres(stores.databaseUrl, { max: 1, name: 'pages', onError: () => {} });
+    const busyMs = firstMs - DAY_MS;
+    await ensurePartition(sql, iso(busyMs).slice(0, 10), { from: firstIdAt(busyMs), to: firstIdAt(firstMs) });
+    await books`
+      INSERT INTO ledger SELECT ${String(firstIdAt(busyMs))}::bigint + 4194304::bigint * i, 0, 250000, 0, 5000000, i,
+        CASE i % 100 WHEN 0 THEN ${partner.partnerId}::int ELSE ${other.partnerId}::int END, ${games[0]!}, i + 2, 0, 1, 'busy', NULL
+      FROM generate_series(0, 49999) AS i`;
+    await books`ANALYZE ledger`;
+    const rowsRead = async (): Promise<number> => {
+      await sql`SELECT pg_stat_force_next_flush()`;
+      const [row] = await books`
+        SELECT sum(coalesce(idx_tup_fetch, 0) + seq_tup_read)::float8 AS rows FROM pg_stat_user_tables WHERE relname LIKE 'ledger\\_2%'`;
+      return row!.rows;
+    };
+    const history = new SpinHistory(sql);
+    const before = await rowsRead();
+    const [fromId, toId] = [firstIdAt(busyMs), firstIdAt(busyMs + DAY_MS)];
+    const range = { partnerId: partner.partnerId, fromId, toId, gameId: undefined };
+    let returned = 0;
+    for (let nextId: bigint | undefined = fromId; nextId !== undefined; ) {
+      const page: SpinsFound = await history.spinsByTime({ ...range, fromId: nextId }, 100);
+      returned += page.entries.length;
+      nextId = page.nextId;
+    }
+    const read = (await rowsRead()) - before;
+    await sql.end();
+    expect(returned).toBe(500);
+    expect(read).toBeGreaterThanOrEqual(returned);
+    expect(read).toBeLessThanOrEqual(1.1 * returned);
   });
 
   test('lists a spin as in its response, and never to another partner', async () => {
