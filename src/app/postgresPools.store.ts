@@ -73,7 +73,6 @@ export async function openPostgresPools(
       background: connect(config.roles.worker ? WORKER_CONNECTIONS_MAX : FRONT_END_CONNECTIONS_MAX),
       ledger: connect(LEDGER_CONNECTIONS_MAX, {
         isPipelined: true,
-        isPrepared: !isPooled,
         isDurable: !config.allowVolatilePostgres,
       }),
     };

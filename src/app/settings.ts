@@ -282,7 +282,7 @@ const LARGE = {
     Type.String({
       pattern: '^postgres(ql)?://.',
       description:
-        'Direct address of the database, for the migrations at a start, if `DATABASE_URL` leads to PgBouncer. Flushes then use no prepared statements (docs/production.md)',
+        'Direct address of the database, for the migrations at a start, if `DATABASE_URL` leads to PgBouncer. No statement is then prepared (docs/production.md)',
     }),
   ),
   BLOCK_WORKERS: Type.Integer({

@@ -58,12 +58,9 @@ export interface PoolOptions {
    */
   readonly isPipelined?: boolean;
   /**
-   * Whether statements with parameters in transactions are parsed only once on each connection. This must be
-   * off behind a pooler that shares connections between transactions.
-   */
-  readonly isPrepared?: boolean;
-  /**
-   * Whether a pooler shares connections between transactions, so that each transaction sets its own settings.
+   * Whether a pooler shares connections between transactions. Each transaction then sets its own settings,
+   * and no statement is prepared, because the next transaction may get another connection. Otherwise each
+   * connection parses a statement with parameters only once.
    */
   readonly isPooled?: boolean;
   /** Object that gets the durability settings of the server whenever a new connection has read them. */
@@ -136,7 +133,7 @@ export function connectPostgres(url: string, options: PoolOptions): Sql {
         options.shortage?.failed(error);
         throw error;
       });
-  const alone = noted(runOn(pool));
+  const alone = noted(runOn(pool, undefined, (parameters) => !options.isPooled && parameters > 0));
   let firstConnection: Promise<void> | undefined;
   const pooled: Run = async (text, ...values) => {
     // The durability settings are known only after the first connection is open.
@@ -233,12 +230,15 @@ const poolOf = (hosts: PostgresHosts): typeof Pool =>
 const asNoConnection = (error: unknown): NoConnectionError =>
   error instanceof NoConnectionError ? error : new NoConnectionError(lineOf(error), { cause: error });
 
-/** Names of prepared statements by text. The service has a fixed number of such statements. */
+/** Names of prepared statements by text. */
 const STATEMENT_NAMES = new Map<string, string>();
+/** A connection keeps the plans of its statements, so statements beyond this number are not prepared. */
+const PREPARED_MAX = 1000;
 
-function statementName(text: string): string {
+function statementName(text: string): string | undefined {
   const known = STATEMENT_NAMES.get(text);
   if (known !== undefined) return known;
+  if (STATEMENT_NAMES.size === PREPARED_MAX) return undefined;
   const name = `spindle_${STATEMENT_NAMES.size}`;
   STATEMENT_NAMES.set(text, name);
   return name;
@@ -262,7 +262,7 @@ function runOn(
     });
     const result = await client.query({
       text,
-      ...(isNamed(parameters.length) ? { name: statementName(text) } : {}),
+      name: isNamed(parameters.length) ? statementName(text) : undefined,
       values: parameters,
       query_timeout: limits.queryMs,
     } as QueryConfig);
@@ -274,7 +274,7 @@ async function transaction<T>(
   pool: Pool,
   run: (tx: Transaction) => Promise<T>,
   mode: string,
-  { isPrepared, isPooled, isDurable, durability }: PoolOptions,
+  { isPooled, isDurable, durability }: PoolOptions,
 ): Promise<T> {
   const client = await pool.connect();
   if (isDurable && durability !== undefined && durability.volatile.length > 0) {
@@ -313,7 +313,7 @@ async function transaction<T>(
     // leave in one write.
     const running = run(
       Object.assign(
-        runOn(client, limits, (parameters) => isPrepared === true && parameters > 0),
+        runOn(client, limits, (parameters) => isPooled !== true && parameters > 0),
         { copy, patiently, read },
       ),
     );

@@ -13,8 +13,10 @@ import type { Sql } from '../../src/postgres/connection.js';
 import { nextDueMs } from '../../src/webhooks/deliveries.store.js';
 import { freshStores } from '../setup/freshStores.js';
 import { Cleanup } from '../support/cleanup.js';
+import { ROOT } from '../support/root.js';
 import { startService } from '../support/service.js';
 import type { TestStores } from '../support/stores.js';
+import { sources } from '../tidy/sources.js';
 
 const cleanup = new Cleanup();
 let stores: TestStores;
@@ -50,6 +52,15 @@ test.each([
     expect(await parsed(sql)).toBe(expected);
   },
 );
+
+test('no statement returns all columns of a table, because a plan ends when a column is added', () => {
+  const found = sources(ROOT, ['src'], /\.ts$/).flatMap(({ path, text }) =>
+    [...text.matchAll(/RETURNING \*|`\s*SELECT \* FROM [a-z_]+\b(?! ORDER BY entry_id DESC`)/g)].map(
+      ([match]) => `${path}: ${match}`,
+    ),
+  );
+  expect(found).toEqual([]);
+});
 
 test('prepared statements still work after a column is added to each of their tables', async () => {
   const sql = connect(false);

@@ -99,7 +99,8 @@ export class ProgramChecks {
 
   async page(page: number, limit: number): Promise<{ checks: ProgramCheckRow[]; total: number }> {
     const rows = await this.sql<(Omit<ProgramCheckRow, 'checkId'> & { checkId: bigint })[]>`
-      SELECT * FROM program_checks ORDER BY check_id DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
+      SELECT check_id, at, host, roles, part, is_start, version, manifest, files, scripts, differing, differences
+      FROM program_checks ORDER BY check_id DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
     const [count] = await this.sql<{ total: bigint }[]>`SELECT count(*) AS total FROM program_checks`;
     return {
       checks: rows.map((row) => ({ ...row, checkId: safe(row.checkId) })),

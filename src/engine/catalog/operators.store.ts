@@ -9,6 +9,7 @@ import type { OperatorKey, Operator as OperatorSchema, Role } from '../../domain
 import type { WithDates } from '../../domain/schema.js';
 import { because, withChange, writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
+import { raw } from '../../postgres/statements.js';
 
 /**
  * Maximum number of operator names, including names that are no longer in use. There is a limit because front
@@ -29,6 +30,10 @@ interface Row extends Omit<OperatorRow, 'role'> {
   changed: bigint;
 }
 
+const COLUMNS = raw(
+  'name, role, is_support, key_hash, prefix, created_at, issued_at, expires_at, revoked_at, changed',
+);
+
 const roleOf = ({ role, isSupport }: Pick<Row, 'role' | 'isSupport'>): Role => (isSupport ? 'support' : role);
 
 const fromRow = (row: Row): OperatorRow => ({
@@ -45,7 +50,7 @@ const fromRow = (row: Row): OperatorRow => ({
 export type ChangedOperator = OperatorKey & { readonly hash: string; readonly changed: bigint };
 
 export async function operatorsAfter(tx: Transaction, after: bigint): Promise<ChangedOperator[]> {
-  const rows = await tx<Row[]>`SELECT * FROM operators WHERE changed > ${after}`;
+  const rows = await tx<Row[]>`SELECT ${COLUMNS} FROM operators WHERE changed > ${after}`;
   return rows.map((row) => ({
     name: row.name,
     role: roleOf(row),
@@ -81,7 +86,7 @@ export class Operators {
       const [row] = await tx<Row[]>`
         INSERT INTO operators (name, role, is_support, key_hash, prefix, expires_at, changed)
         VALUES (${wanted.name}, ${isSupport ? 'auditor' : wanted.role}, ${isSupport}, ${wanted.hash}, ${wanted.prefix},
-          ${wanted.expiresAt}, ${changed}) RETURNING *`;
+          ${wanted.expiresAt}, ${changed}) RETURNING ${COLUMNS}`;
       const made = fromRow(row!);
       await writeAuditEntry(tx, {
         actor,
@@ -94,7 +99,9 @@ export class Operators {
   }
 
   async list(): Promise<OperatorRow[]> {
-    const rows = await this.sql<Row[]>`SELECT * FROM operators ORDER BY name LIMIT ${OPERATORS_MAX}`;
+    const rows = await this.sql<
+      Row[]
+    >`SELECT ${COLUMNS} FROM operators ORDER BY name LIMIT ${OPERATORS_MAX}`;
     return rows.map(fromRow);
   }
 
@@ -110,12 +117,12 @@ export class Operators {
   ): Promise<OperatorRow | undefined> {
     return withChange(this.sql, async (tx, changed) => {
       const [before] = await tx<Row[]>`
-        SELECT * FROM operators WHERE name = ${name} AND revoked_at IS NULL FOR UPDATE`;
+        SELECT ${COLUMNS} FROM operators WHERE name = ${name} AND revoked_at IS NULL FOR UPDATE`;
       if (before === undefined) return undefined;
       const [row] = await tx<Row[]>`
         UPDATE operators SET key_hash = ${key.hash}, prefix = ${key.prefix}, expires_at = ${key.expiresAt}, issued_at = now(),
           changed = ${changed}
-        WHERE name = ${name} RETURNING *`;
+        WHERE name = ${name} RETURNING ${COLUMNS}`;
       await tx`DELETE FROM operator_sessions WHERE key_hash = ${before.keyHash}`;
       const subject = `operator:${name}`;
       const after = fromRow(row!);
@@ -133,11 +140,11 @@ export class Operators {
   /** Revokes an operator's key and ends its sessions. A second call changes nothing. */
   async revoke(actor: string, name: string, reason?: string): Promise<'revoked' | 'missing'> {
     return withChange(this.sql, async (tx, changed) => {
-      const [before] = await tx<Row[]>`SELECT * FROM operators WHERE name = ${name} FOR UPDATE`;
+      const [before] = await tx<Row[]>`SELECT ${COLUMNS} FROM operators WHERE name = ${name} FOR UPDATE`;
       if (before === undefined) return 'missing';
       if (before.revokedAt !== null) return 'revoked';
       const [row] = await tx<Row[]>`
-        UPDATE operators SET revoked_at = now(), changed = ${changed} WHERE name = ${name} RETURNING *`;
+        UPDATE operators SET revoked_at = now(), changed = ${changed} WHERE name = ${name} RETURNING ${COLUMNS}`;
       await tx`DELETE FROM operator_sessions WHERE key_hash = ${before.keyHash}`;
       const subject = `operator:${name}`;
       const after = { revokedAt: row!.revokedAt, ...because(reason) };
