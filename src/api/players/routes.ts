@@ -16,10 +16,18 @@ import type { PlayerRecord } from '../../engine/cells/partnerReads.js';
 import { csvHead, csvLines } from '../contract/csvRows.js';
 import { check, type JsonObject, memberText } from '../server/body.js';
 import { booked, isDropped, partnerOf, playerOf } from '../server/found.js';
-import { cursorOf, Pending, type Route, type RouteRequest, route, wrongCursor } from '../server/route.js';
+import {
+  cursorOf,
+  JsonText,
+  Pending,
+  type Route,
+  type RouteRequest,
+  route,
+  wrongCursor,
+} from '../server/route.js';
 import type { Services } from '../server/services.js';
 import { timeRangeOf } from '../server/timeRange.js';
-import { spinRecords, statementEntry } from '../spins/records.js';
+import { spinTexts, statementEntry } from '../spins/records.js';
 import type { EntryRange } from '../spins/spinHistory.store.js';
 import * as contract from './contract.js';
 import { type AdjustmentBody, AdjustmentOrder, PlayerStatusOrder } from './contract.js';
@@ -62,7 +70,8 @@ export const playerRoutes = (services: Services): Route[] => {
       const firstId = firstIdAt(player.createdAtMs);
       const of = { partnerId: partner.partnerId, playerId, newest, firstId };
       const { spins, total } = await store.spinHistory.spinPage(of, (page - 1) * limit, limit);
-      return { spins: await spinRecords(services, partner, spins), page, limit, total };
+      const texts = await spinTexts(services, partner, spins, false);
+      return new JsonText(`{"spins":[${texts}],"page":${page},"limit":${limit},"total":${total}}`);
     }),
     ...statusRoutes(services),
     ...adjustmentRoutes(services),

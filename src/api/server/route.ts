@@ -91,6 +91,11 @@ export class Pending {
   constructor(readonly body: unknown) {}
 }
 
+/** Result of a handler that writes the JSON itself, with the members in the order of the schema. */
+export class JsonText {
+  constructor(readonly text: string) {}
+}
+
 /** Result of a handler with additional header lines, such as a cookie. */
 export class WithHeaders {
   /** @param headers lines made by the service, joined by CRLF */

@@ -14,7 +14,7 @@ import type { Caller as OperatorCaller } from './operatorAccess.js';
 import { PendingCount } from './pendingCount.js';
 import { readRequest } from './readRequest.js';
 import { REPLAYED, type Replies, type Window } from './reply.js';
-import { Pending, Replayed, type Route, type RouteRequest, WithHeaders } from './route.js';
+import { JsonText, Pending, Replayed, type Route, type RouteRequest, WithHeaders } from './route.js';
 import { serializerOf } from './serializers.js';
 import type { Services } from './services.js';
 
@@ -86,7 +86,7 @@ export function serve(route: Route, access: Access, replies: Replies, services: 
         result instanceof Replayed || result instanceof WithHeaders || result instanceof Pending;
       const body = isWrapped ? result.body : result;
       const status = result instanceof Pending ? 202 : route.status;
-      const text = serialize === undefined ? '' : serialize(body);
+      const text = body instanceof JsonText ? body.text : serialize === undefined ? '' : serialize(body);
       replies.json(exchange, status, text, window, result instanceof Replayed ? REPLAYED : headers);
     } catch (error) {
       if (error instanceof QueueFullError) {

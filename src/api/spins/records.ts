@@ -4,6 +4,7 @@ import { jsonUsd, parseExactJson } from '../../domain/exactJson.js';
 import type { Partner } from '../../domain/game.js';
 import type { LedgerEntry } from '../../domain/ledgerColumns.js';
 import { ENTRY_KINDS } from '../../domain/ledgerEntry.js';
+import { microsToUsdText } from '../../domain/money.js';
 import { type SpinTail, tailOfEntry } from '../../domain/spinTail.js';
 import type { Store } from '../api.store.js';
 import { communityBonus } from '../communal/views.js';
@@ -45,31 +46,45 @@ export async function shownSpins(store: Store, entries: readonly LedgerEntry[]):
   return Promise.all(entries.filter(isShownAsSpin).map(shownOf));
 }
 
-/** Renders the spins among the given entries as their responses were, in the same order. */
-export async function spinRecords(
+/**
+ * Renders the spins among the given entries as JSON, in the same order: each as its response was, with the
+ * members of the history. The members are in the order of the schema.
+ * @param hasPlayer whether the records name their players
+ */
+export async function spinTexts(
   services: Services,
   { partnerId }: Pick<Partner, 'partnerId'>,
   entries: readonly LedgerEntry[],
-) {
+  hasPlayer: boolean,
+): Promise<string[]> {
   const { spinIds, store } = services;
-  const recordOf = async (shown: ShownSpin) => {
+  const textOf = async (shown: ShownSpin): Promise<string> => {
     const { entry, tail, balanceMicros } = shown;
-    const game = await knownGame(services.catalog, entry.gameId);
-    const spinId = spinIds.encodeOne(entry.id, partnerId);
-    const fragment = game.fragments[entry.outcomeCode]!;
+    const { id, gameId, outcomeCode, requestId, wagerMicros, playerId } = entry;
+    const game = services.catalog.game(gameId) ?? (await knownGame(services.catalog, gameId));
     const bonus = tail.notice && JSON.stringify(communityBonus(spinIds, partnerId, tail.notice));
-    const response = spinResponse(spinId, fragment, balanceMicros, entry.requestId, tail, bonus);
-    return {
-      ...(parseExactJson(response.toString()) as object),
-      createdAt: new Date(entryTimeMs(entry.id)).toISOString(),
-      gameId: entry.gameId,
-      wagerUsd: jsonUsd(BigInt(entry.wagerMicros)),
-      balanceBeforeUsd: jsonUsd(BigInt(shown.balanceBeforeMicros)),
-      balanceAfterUsd: jsonUsd(BigInt(balanceMicros)),
-      outcomeIndex: shown.outcomeIndex,
-    };
+    const spinId = spinIds.encodeOne(id, partnerId);
+    const fragment = game.fragments[outcomeCode]!;
+    const response = spinResponse(spinId, fragment, balanceMicros, requestId, tail, bonus);
+    const player = hasPlayer ? `,"playerId":${JSON.stringify(playerId)}` : '';
+    return (
+      `${response.toString('utf8', 0, response.length - 1)},"createdAt":"${new Date(entryTimeMs(id)).toISOString()}",` +
+      `"gameId":${gameId},"wagerUsd":${microsToUsdText(wagerMicros)},` +
+      `"balanceBeforeUsd":${microsToUsdText(shown.balanceBeforeMicros)},` +
+      `"balanceAfterUsd":${microsToUsdText(balanceMicros)},"outcomeIndex":${shown.outcomeIndex}${player}}`
+    );
   };
-  return Promise.all((await shownSpins(store, entries)).map(recordOf));
+  return Promise.all((await shownSpins(store, entries)).map(textOf));
+}
+
+/** Returns the spins among the given entries as objects, in the same order ({@link spinTexts}). */
+export async function spinRecords(
+  services: Services,
+  partner: Pick<Partner, 'partnerId'>,
+  entries: readonly LedgerEntry[],
+) {
+  const texts = await spinTexts(services, partner, entries, false);
+  return texts.map((text) => parseExactJson(text) as object);
 }
 
 export function statementEntry({ spinIds }: Services, entry: LedgerEntry) {

@@ -12,10 +12,10 @@ import { Semaphore } from '../../platform/semaphore.js';
 import { SPIN_CSV_HEAD, spinCsvRow } from '../contract/spinCsv.js';
 import { completeFrom, cursorBefore, type FeedRange, feedPage, feedRange, keptOf } from '../server/feed.js';
 import { booked, knownGame, noSpin } from '../server/found.js';
-import { type Route, type RouteRequest, route } from '../server/route.js';
+import { JsonText, type Route, type RouteRequest, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
 import * as contract from './contract.js';
-import { isShownAsSpin, shownSpins, spinRecords, statementEntry } from './records.js';
+import { isShownAsSpin, shownSpins, spinRecords, spinTexts, statementEntry } from './records.js';
 import type { SpinsFound } from './spinHistory.store.js';
 
 /**
@@ -130,8 +130,8 @@ const getSpin = (services: Services): Route =>
     await booked(services.cells, meant.entryId);
     const entry = await services.store.ledgerEntries.find(meant.entryId);
     if (entry === undefined || !isShownAsSpin(entry)) throw await noSpin(services.store, meant.entryId);
-    const [record] = await spinRecords(services, partner, [entry]);
-    return { ...record, playerId: entry.playerId };
+    const [text] = await spinTexts(services, partner, [entry], true);
+    return new JsonText(text!);
   });
 
 const feedRoutes = (services: Services): Route[] => {
@@ -146,10 +146,12 @@ const feedRoutes = (services: Services): Route[] => {
           await keptOf(services, wantedOf(services, request)),
           query.limit,
         );
-        const records = await spinRecords(services, partner, entries);
-        const spins = records.map((record, place) => ({ ...record, playerId: entries[place]!.playerId }));
-        const nextCursor = cursorBefore(services, partner, nextId);
-        return { spins, nextCursor, ...(await completeFrom(services)) };
+        const spins = await spinTexts(services, partner, entries, true);
+        const rest = JSON.stringify({
+          nextCursor: cursorBefore(services, partner, nextId),
+          ...(await completeFrom(services)),
+        });
+        return new JsonText(`{"spins":[${spins}],${rest.slice(1)}`);
       },
       {
         csvPieces: (request) => exports.run(services, request),
