@@ -138,18 +138,18 @@ export class PartnerEvents {
     const eventId = newId('evt_', now.getTime());
     const deliveryId = newId('dlv_', now.getTime());
     const made = { event, partnerId, createdAt: now, data: SAMPLE_DATA[event] } as NewEvent;
-    return this.sql.begin(async (tx) => {
-      const active = await tx`
-        SELECT 1 FROM webhooks WHERE webhook_id = ${webhookId} AND deleted_at IS NULL AND is_active FOR SHARE`;
-      if (active.length === 0) return undefined;
-      await tx`
+    const recorded = await this.sql`
+      WITH active AS (
+        SELECT webhook_id FROM webhooks
+        WHERE webhook_id = ${webhookId} AND partner_id = ${partnerId} AND deleted_at IS NULL AND is_active FOR SHARE
+      ), recorded AS (
         INSERT INTO events (event_id, partner_id, event, body, created_at)
-        VALUES (${eventId}, ${partnerId}, ${event}, ${eventBody(eventId, made, true)}, ${now})`;
-      await tx`
-        INSERT INTO deliveries (delivery_id, webhook_id, event_id, max_attempts, created_at)
-        VALUES (${deliveryId}, ${webhookId}, ${eventId}, ${ATTEMPTS_MAX}, ${now})`;
-      return { eventId, deliveryId };
-    });
+        SELECT ${eventId}, ${partnerId}::int, ${event}, ${eventBody(eventId, made, true)}, ${now}::timestamptz FROM active
+        RETURNING event_id, created_at
+      )
+      INSERT INTO deliveries (delivery_id, webhook_id, event_id, max_attempts, created_at)
+      SELECT ${deliveryId}, webhook_id, event_id, ${ATTEMPTS_MAX}::int, created_at FROM active, recorded RETURNING 1`;
+    return recorded.length === 0 ? undefined : { eventId, deliveryId };
   }
 
   /**

@@ -175,14 +175,13 @@ function eventOf(body: JsonObject): (typeof EVENT_TYPES)[number] {
 const sendingRoutes = (services: Services): Route[] => [
   route(contract.testWebhook, async ({ partner, params, body }) => {
     const event = eventOf(body);
-    const id = await webhookIdOf(services, partner, params.id);
-    const sent = await services.store.partnerEvents.recordTest(
-      partner.partnerId,
-      id,
-      event,
-      new Date(services.process.now()),
-    );
+    const id = pathId(params.id);
+    const now = new Date(services.process.now());
+    const { partnerEvents } = services.store;
+    const sent =
+      id === undefined ? undefined : await partnerEvents.recordTest(partner.partnerId, id, event, now);
     if (sent === undefined) {
+      await webhookIdOf(services, partner, params.id);
       throw invalid([{ path: '', message: 'The webhook is inactive. Activate it first.' }]);
     }
     services.webhooks.recorded(1);
