@@ -7,7 +7,7 @@ import type {
   EndpointHealth as EndpointHealthSchema,
   Webhook as WebhookSchema,
 } from '../domain/webhook.js';
-import type { Sql } from '../postgres/connection.js';
+import type { Run, Sql } from '../postgres/connection.js';
 import { raw, safe } from '../postgres/statements.js';
 import { CONCURRENCY_LIMITS, type ConcurrencyLimit } from './deliveries.store.js';
 
@@ -165,13 +165,8 @@ export class Webhooks {
   ): Promise<WebhookRow | undefined> {
     const { url = null, events = null, isActive = null } = change;
     const host = url === null ? null : new URL(url).hostname;
-    return this.sql.begin(async (tx) => {
-      // A changed URL or a reactivation may have fixed the webhook, so the next attempt is made at once.
-      if (url !== null || isActive === true) {
-        await tx`
-          UPDATE webhook_endpoints SET failures = 0, not_before = '-infinity' WHERE webhook_id = ${webhookId}`;
-      }
-      const [row] = await tx<Row[]>`
+    const updateRow = async (sql: Run): Promise<WebhookRow | undefined> => {
+      const [row] = await sql<Row[]>`
         UPDATE webhooks SET url = coalesce(${url}::text, url), host = coalesce(${host}::text, host),
           events = coalesce(${events}::text[], events),
           is_active = coalesce(${isActive}::boolean, is_active),
@@ -180,6 +175,13 @@ export class Webhooks {
         WHERE webhook_id = ${webhookId} AND deleted_at IS NULL
         RETURNING webhook_id, url, events, is_active, created_at`;
       return row === undefined ? undefined : fromRow(row);
+    };
+    if (url === null && isActive !== true) return updateRow(this.sql);
+    return this.sql.begin(async (tx) => {
+      // A changed URL or a reactivation may have fixed the webhook, so the next attempt is made at once.
+      await tx`
+        UPDATE webhook_endpoints SET failures = 0, not_before = '-infinity' WHERE webhook_id = ${webhookId}`;
+      return updateRow(tx);
     });
   }
 

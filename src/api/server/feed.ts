@@ -3,6 +3,7 @@
  * skips and repeats nothing, and the last page has everything that was answered before the request.
  */
 import type { Static } from '#typebox';
+import { DAY_MS, startOf } from '../../domain/days.js';
 import { firstIdAt } from '../../domain/entryId.js';
 import { type Fault, invalid } from '../../domain/errors.js';
 import type { Partner } from '../../domain/game.js';
@@ -132,3 +133,7 @@ export async function completeFrom({ store }: Services): Promise<{ completeFrom?
   const keptFrom = await store.ledgerDays.keptFrom();
   return keptFrom === undefined ? {} : { completeFrom: keptFrom.toISOString() };
 }
+
+/** Returns the member `completeFrom` of a feed whose newest dropped day is known; null if none was dropped. */
+export const completeAfter = (droppedDay: string | null): { completeFrom?: string } =>
+  droppedDay === null ? {} : { completeFrom: new Date(startOf(droppedDay) + DAY_MS).toISOString() };

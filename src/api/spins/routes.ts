@@ -3,6 +3,7 @@
  * §11). Operators can read any spin.
  */
 import { type CsvText, csvTexts } from '../../domain/csv.js';
+import { dayOf, startOf } from '../../domain/days.js';
 import { entryCell, firstIdAt } from '../../domain/entryId.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import { type Partner, prizeTierOf } from '../../domain/game.js';
@@ -10,13 +11,21 @@ import type { LedgerEntry } from '../../domain/ledgerColumns.js';
 import { ENTRY_KINDS } from '../../domain/ledgerEntry.js';
 import { Semaphore } from '../../platform/semaphore.js';
 import { SPIN_CSV_HEAD, spinCsvRow } from '../contract/spinCsv.js';
-import { completeFrom, cursorBefore, type FeedRange, feedPage, feedRange, keptOf } from '../server/feed.js';
+import {
+  completeAfter,
+  completeFrom,
+  cursorBefore,
+  type FeedRange,
+  feedPage,
+  feedRange,
+  keptOf,
+} from '../server/feed.js';
 import { booked, knownGame, noSpin } from '../server/found.js';
 import { JsonText, type Route, type RouteRequest, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
 import * as contract from './contract.js';
 import { isShownAsSpin, shownSpins, spinRecords, spinTexts, statementEntry } from './records.js';
-import type { SpinsFound } from './spinHistory.store.js';
+import type { SpinsFound, SpinsOfPartner } from './spinHistory.store.js';
 
 /**
  * Number of rows in one chunk of CSV. A chunk takes a few milliseconds, after which other requests get their
@@ -62,7 +71,11 @@ async function ofPlayer(
  * Before the last page of the range is returned, all spins acknowledged before this call must be committed.
  * @throws ApiError (KS-5002) if these spins are not committed in time
  */
-const pageOf = (services: Services, wanted: FeedRange, limit: number): Promise<SpinsFound> =>
+const pageOf = (
+  services: Services,
+  wanted: FeedRange,
+  limit: number,
+): Promise<SpinsFound | SpinsOfPartner> =>
   wanted.playerId === undefined
     ? feedPage(services, wanted.partner, () => services.store.spinHistory.spinsByTime(wanted, limit))
     : ofPlayer(services, wanted, wanted.playerId, limit);
@@ -141,15 +154,21 @@ const feedRoutes = (services: Services): Route[] => {
       contract.listSpins,
       async (request) => {
         const { partner, query } = request;
-        const { entries, nextId } = await pageOf(
+        const wanted = wantedOf(services, request);
+        const isOfPlayer = wanted.playerId !== undefined;
+        const page = await pageOf(
           services,
-          await keptOf(services, wantedOf(services, request)),
+          isOfPlayer ? await keptOf(services, wanted) : wanted,
           query.limit,
         );
+        const { entries, nextId } = page;
         const spins = await spinTexts(services, partner, entries, true);
         const rest = JSON.stringify({
           nextCursor: cursorBefore(services, partner, nextId),
-          ...(await completeFrom(services)),
+          // Nothing of today can have been dropped since the page was read.
+          ...('reach' in page && wanted.fromId >= firstIdAt(startOf(dayOf(Date.now())))
+            ? completeAfter(page.reach.droppedDay)
+            : await completeFrom(services)),
         });
         return new JsonText(`{"spins":[${spins}],${rest.slice(1)}`);
       },

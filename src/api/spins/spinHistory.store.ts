@@ -109,14 +109,23 @@ interface Shares {
   newerThan(holds: (entryNumber: number, newerShares: number) => boolean): Promise<number>;
 }
 
+/**
+ * Also returns the newest entry of the player in the dropped days, and its entry number. Both are 0 if no entry
+ * of the player was dropped.
+ */
 async function openShares(
   sql: Sql,
   { partnerId, playerId, newest }: PlayerOfHistory,
-  droppedTo: bigint,
-): Promise<Shares> {
-  const [row] = await sql<{ count: bigint }[]>`
-    SELECT count(*) AS count FROM communal_shares
-    WHERE partner_id = ${partnerId} AND player_id = ${playerId} AND entry_id > ${droppedTo} AND entry_id <= ${newest.id}`;
+): Promise<{
+  readonly shares: Shares;
+  readonly dropped: { readonly id: bigint; readonly entryNumber: number };
+}> {
+  const [row] = await sql<{ count: bigint; droppedTo: bigint; droppedNumber: number }[]>`
+    SELECT dropped_to, dropped_number, (SELECT count(*) FROM communal_shares WHERE partner_id = ${partnerId}
+        AND player_id = ${playerId} AND entry_id > dropped_to AND entry_id <= ${newest.id}) AS count
+    FROM (SELECT coalesce(max(entry_id), 0) AS dropped_to, coalesce(max(entry_number), 0) AS dropped_number
+      FROM boundary_players WHERE partner_id = ${partnerId} AND player_id = ${playerId}) AS dropped`;
+  const { droppedTo } = row!;
   const count = safe(row!.count);
   const numberOf = async (place: number): Promise<number> => {
     const [share] = await sql<{ entryId: bigint }[]>`
@@ -127,7 +136,7 @@ async function openShares(
     // that day are then older than all entries in the ledger.
     return (await findEntry(sql, share!.entryId))?.entryNumber ?? 0;
   };
-  return {
+  const shares: Shares = {
     count,
     async newerThan(holds) {
       const isBehind = async (place: number): Promise<boolean> => holds(await numberOf(place), place);
@@ -147,6 +156,7 @@ async function openShares(
       return low;
     },
   };
+  return { shares, dropped: { id: droppedTo, entryNumber: row!.droppedNumber } };
 }
 
 export interface SpinRange extends EntryRange {
@@ -200,19 +210,6 @@ async function entryAtOrAfter(
     if (row !== undefined) return row.entryId;
   }
   return newestId;
-}
-
-/**
- * Returns the newest entry of a player in the dropped days, and its entry number. Both are 0 if no entry of
- * the player was dropped.
- */
-async function newestDropped(
-  sql: Sql,
-  { partnerId, playerId }: PlayerOfHistory,
-): Promise<{ readonly id: bigint; readonly entryNumber: number }> {
-  const [row] = await sql<{ entryId: bigint; entryNumber: number }[]>`
-    SELECT entry_id, entry_number FROM boundary_players WHERE partner_id = ${partnerId} AND player_id = ${playerId}`;
-  return { id: row?.entryId ?? 0n, entryNumber: row?.entryNumber ?? 0 };
 }
 
 export class SpinHistory {
@@ -292,8 +289,7 @@ export class SpinHistory {
    * @param skipped number of newer spins before the page
    */
   async spinPage(player: PlayerOfHistory, skipped: number, limit: number): Promise<SpinPage> {
-    const dropped = await newestDropped(this.sql, player);
-    const shares = await openShares(this.sql, player, dropped.id);
+    const { dropped, shares } = await openShares(this.sql, player);
     // Entry 1 is the opening. Every other numbered entry is a spin or a share.
     const entries = player.newest.entryNumber;
     const total = entries - Math.max(1, dropped.entryNumber) - shares.count;
@@ -322,14 +318,17 @@ export class SpinHistory {
    * @param limit maximum number of entries, at least 1
    */
   async spinsByTime(range: SpinRange, limit: number): Promise<SpinsOfPartner> {
-    const { partnerId, fromId, gameId } = range;
+    const { partnerId, gameId } = range;
     // The watermark is read before the rows, so that every row up to it is visible.
     const reach = await ledgerWatermark(this.sql, partnerId);
     const toId = range.toId > reach.toId ? reach.toId + 1n : range.toId;
+    const { droppedDay } = reach;
+    const keptId = droppedDay === null ? 0n : firstIdAt(startOf(droppedDay) + DAY_MS);
+    const fromId = range.fromId > keptId ? range.fromId : keptId;
     const entries: LedgerEntry[] = [];
     let examined = 0;
     let windowRows = Math.max(WINDOW_MIN, limit * 2);
-    const days = await daysOfSpins(this.sql, range, toId);
+    const days = await daysOfSpins(this.sql, { ...range, fromId }, toId);
     await this.#findIndexes(days);
     for (const day of days) {
       const isIndexed = this.#indexedDays.has(day);

@@ -99,9 +99,7 @@ export class Operators {
   }
 
   async list(): Promise<OperatorRow[]> {
-    const rows = await this.sql<
-      Row[]
-    >`SELECT ${COLUMNS} FROM operators ORDER BY name LIMIT ${OPERATORS_MAX}`;
+    const rows = await this.sql<Row[]>`SELECT ${COLUMNS} FROM operators ORDER BY name LIMIT ${OPERATORS_MAX}`;
     return rows.map(fromRow);
   }
 

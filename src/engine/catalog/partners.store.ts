@@ -155,6 +155,8 @@ export interface LedgerWatermark {
   readonly toId: bigint;
   /** Time by the clock of Postgres, in milliseconds since the Unix epoch. */
   readonly timeMs: number;
+  /** Newest day that was dropped from the ledger, such as 2026-11-22. Null if none was. */
+  readonly droppedDay: string | null;
 }
 
 export async function isPartner(sql: Sql, partnerId: number): Promise<boolean> {
@@ -247,9 +249,10 @@ export const WATERMARK = raw(`greatest(c.cursor_id, (SELECT max(m.until_id) FROM
 
 /** @throws Error if there is no such partner */
 export async function ledgerWatermark(sql: Sql, partnerId: number): Promise<LedgerWatermark> {
-  const [row] = await sql<{ cell: number; token: string; toId: bigint; timeMs: number }[]>`
-    SELECT cell, ${TOKEN} AS token, ${WATERMARK} AS to_id, (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS time_ms FROM partners p JOIN cells c USING (cell)
-    WHERE p.partner_id = ${partnerId}`;
+  const [row] = await sql<LedgerWatermark[]>`
+    SELECT cell, ${TOKEN} AS epoch, ${WATERMARK} AS to_id, (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS time_ms,
+      (SELECT max(day)::text FROM ledger_days WHERE dropped_at IS NOT NULL) AS dropped_day
+    FROM partners p JOIN cells c USING (cell) WHERE p.partner_id = ${partnerId}`;
   if (row === undefined) throw new Error(`There is no partner ${partnerId}`);
-  return { cell: row.cell, epoch: row.token, toId: row.toId, timeMs: row.timeMs };
+  return row;
 }

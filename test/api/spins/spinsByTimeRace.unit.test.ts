@@ -3,6 +3,7 @@
  * missed.
  */
 import { expect, test } from 'vitest';
+import type { JsonText } from '../../../src/api/server/route.js';
 import type { Services } from '../../../src/api/server/services.js';
 import { spinRoutes } from '../../../src/api/spins/routes.js';
 
@@ -41,7 +42,7 @@ test.each([0, 1])(
     } as unknown as Services;
     const [route] = spinRoutes(services);
     const request = { partner: { partnerId: 1, cell: 0 }, query: { limit: 10 } };
-    const page = await route?.handle(request as never);
-    expect(page).toMatchObject({ nextCursor: '6' });
+    const page = (await route?.handle(request as never)) as JsonText;
+    expect(JSON.parse(page.text)).toMatchObject({ nextCursor: '6' });
   },
 );
