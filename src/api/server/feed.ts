@@ -134,6 +134,6 @@ export async function completeFrom({ store }: Services): Promise<{ completeFrom?
   return keptFrom === undefined ? {} : { completeFrom: keptFrom.toISOString() };
 }
 
-/** Returns the member `completeFrom` of a feed whose newest dropped day is known; null if none was dropped. */
+/** As {@link completeFrom}, if the newest dropped day is known; null if none was dropped. */
 export const completeAfter = (droppedDay: string | null): { completeFrom?: string } =>
   droppedDay === null ? {} : { completeFrom: new Date(startOf(droppedDay) + DAY_MS).toISOString() };

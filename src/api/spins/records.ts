@@ -49,7 +49,6 @@ export async function shownSpins(store: Store, entries: readonly LedgerEntry[]):
 /**
  * Renders the spins among the given entries as JSON, in the same order: each as its response was, with the
  * members of the history. The members are in the order of the schema.
- * @param hasPlayer whether the records name their players
  */
 export async function spinTexts(
   services: Services,

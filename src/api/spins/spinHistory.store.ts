@@ -110,8 +110,8 @@ interface Shares {
 }
 
 /**
- * Also returns the newest entry of the player in the dropped days, and its entry number. Both are 0 if no entry
- * of the player was dropped.
+ * Also returns the newest entry of the player in the dropped days, and its entry number. Both are 0 if no
+ * entry of the player was dropped.
  */
 async function openShares(
   sql: Sql,

@@ -107,8 +107,8 @@ function openSegmentRelease(
 }
 
 /**
- * Makes the keeper react when scripts announce that a block is exhausted, and the flusher when another process
- * waits for a commit.
+ * Makes the keeper react when scripts announce that a block is exhausted, and the flusher when another
+ * process waits for a commit.
  */
 async function listenForWork(
   { nodes, metrics, events, services, installed }: RoleParts,
