@@ -7,18 +7,18 @@ import { ROOT } from '../support/root.js';
 import { sources } from './sources.js';
 
 const BUDGETS = {
-  'src/api': 17_750,
+  'src/api': 17_800,
   'src/app': 7750,
   'src/books': 9600,
   'src/cli': 8350,
   'src/domain': 10_400,
-  'src/engine': 25_120,
+  'src/engine': 25_230,
   'src/platform': 1390,
   'src/postgres': 1890,
   'src/publicLog': 3260,
   'src/webhooks': 1640,
   console: 7660,
-  test: 81_100,
+  test: 81_160,
 };
 
 const linesOf = (room: string): number =>
