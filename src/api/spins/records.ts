@@ -5,12 +5,12 @@ import type { Partner } from '../../domain/game.js';
 import type { LedgerEntry } from '../../domain/ledgerColumns.js';
 import { ENTRY_KINDS } from '../../domain/ledgerEntry.js';
 import { microsToUsdText } from '../../domain/money.js';
-import { type SpinTail, tailOfEntry } from '../../domain/spinTail.js';
+import { NO_TAIL, type SpinTail, tailOfEntry } from '../../domain/spinTail.js';
 import type { Store } from '../api.store.js';
 import { communityBonus } from '../communal/views.js';
 import { knownGame } from '../server/found.js';
 import type { Services } from '../server/services.js';
-import { spinResponse } from './spinResponse.js';
+import { FORCED, spinResponse } from './spinResponse.js';
 
 export const isShownAsSpin = ({ kind }: LedgerEntry): boolean => ENTRY_KINDS[kind].history === 'spin';
 
@@ -48,7 +48,7 @@ export async function shownSpins(store: Store, entries: readonly LedgerEntry[]):
 
 /**
  * Renders the spins among the given entries as JSON, in the same order: each as its response was, with the
- * members of the history. The members are in the order of the schema.
+ * members of the history. The members are in the order of the schema, and those that may be absent come last.
  */
 export async function spinTexts(
   services: Services,
@@ -64,13 +64,15 @@ export async function spinTexts(
     const bonus = tail.notice && JSON.stringify(communityBonus(spinIds, partnerId, tail.notice));
     const spinId = spinIds.encodeOne(id, partnerId);
     const fragment = game.fragments[outcomeCode]!;
-    const response = spinResponse(spinId, fragment, balanceMicros, requestId, tail, bonus);
+    const response = spinResponse(spinId, fragment, balanceMicros, undefined, NO_TAIL, bonus);
     const player = hasPlayer ? `,"playerId":${JSON.stringify(playerId)}` : '';
+    const forced = tail.isForced ? FORCED : '';
+    const request = requestId === null ? '' : `,"requestId":${JSON.stringify(requestId)}`;
     return (
       `${response.toString('utf8', 0, response.length - 1)},"createdAt":"${new Date(entryTimeMs(id)).toISOString()}",` +
       `"gameId":${gameId},"wagerUsd":${microsToUsdText(wagerMicros)},` +
       `"balanceBeforeUsd":${microsToUsdText(shown.balanceBeforeMicros)},` +
-      `"balanceAfterUsd":${microsToUsdText(balanceMicros)},"outcomeIndex":${shown.outcomeIndex}${player}}`
+      `"balanceAfterUsd":${microsToUsdText(balanceMicros)},"outcomeIndex":${shown.outcomeIndex}${player}${forced}${request}}`
     );
   };
   return Promise.all((await shownSpins(store, entries)).map(textOf));

@@ -9,7 +9,7 @@ const BEGIN = Buffer.from('{"spinId":"');
 const BALANCE = Buffer.from(',"balance":{"balanceUsd":');
 const BONUS = '},"communityBonus":';
 const NO_BONUS = Buffer.from(`${BONUS}null`);
-const FORCED = ',"sandbox":{"forced":true}';
+export const FORCED = ',"sandbox":{"forced":true}';
 const REQUEST_ID = Buffer.from(',"requestId":');
 /**
  * Maximum bytes of a response without its fragment: the fixed texts, a spin id, a balance, and a requestId

@@ -1,4 +1,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
+import { listPlayerSpins } from '../../../src/api/players/contract.js';
+import { serializerOf } from '../../../src/api/server/serializers.js';
+import { getSpin, listSpins } from '../../../src/api/spins/contract.js';
+import { parseExactJson } from '../../../src/domain/exactJson.js';
 import { world } from '../../setup/world.js';
 import type { Client, TestPartner } from '../../support/client.js';
 import { parSheet } from '../../support/sheets.js';
@@ -48,6 +52,21 @@ describe('spins over HTTP', () => {
       const answer = await client.spin(partner.key, body({ requestId: 'r-3', ...other }));
       expect(answer.status).toBe(409);
       expect(answer.body.errorCode).toBe('KS-4111');
+    }
+  });
+
+  test('histories of spins are written as the schemas of their responses demand', async () => {
+    const { body: spun } = await client.spin(partner.key, body({ requestId: '"ä"', playerId: 'dörte' }));
+    await client.spin(partner.key, body({ playerId: 'dörte' }));
+    const reads = [
+      [listSpins, `/spins?playerId=${encodeURIComponent('dörte')}`],
+      [listPlayerSpins, `/players/${encodeURIComponent('dörte')}/spins`],
+      [getSpin, `/spins/${spun.spinId}`],
+    ] as const;
+    for (const [endpoint, path] of reads) {
+      const { text } = await client.partner('GET', path, partner.key);
+      expect(text).toContain('\\"ä\\"');
+      expect(text).toBe(serializerOf(endpoint)!(parseExactJson(text)));
     }
   });
 
