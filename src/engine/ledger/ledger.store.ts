@@ -257,6 +257,15 @@ export async function partitionDays(sql: Sql, days: readonly string[]): Promise<
 }
 
 /**
+ * Indexes the spins of a UTC day by partner. The day must have a partition, which must be empty: nobody waits
+ * for the lock then.
+ */
+export async function indexFeed(sql: Sql | Transaction, day: string): Promise<void> {
+  await sql`
+    CREATE INDEX IF NOT EXISTS ${raw(feedIndexName(day))} ON ${raw(partitionName(day))} (partner_id, entry_id) WHERE ${IS_SPIN}`;
+}
+
+/**
  * Creates the partition of a UTC day if it does not exist. An existing partition is found without a lock.
  * @param range entry ids of that day: `from` is inclusive, `to` exclusive
  * @throws Error if a lock of the ledger can't be acquired in time
@@ -276,7 +285,7 @@ export async function ensurePartition(
     // The table is created alone and then attached as a partition. Creating it as a partition would wait for
     // every reader of the ledger, and every writer would wait behind that statement.
     await tx`CREATE TABLE ${raw(name)} (LIKE ledger INCLUDING ALL)`;
-    await tx`CREATE INDEX ${raw(feedIndexName(day))} ON ${raw(name)} (partner_id, entry_id) WHERE ${IS_SPIN}`;
+    await indexFeed(tx, day);
     await tx`
       ALTER TABLE ledger ATTACH PARTITION ${raw(name)}
       FOR VALUES FROM (${raw(String(range.from))}) TO (${raw(String(range.to))})`;

@@ -8,7 +8,7 @@ import { firstIdAt } from '../../domain/entryId.js';
 import { PeriodicService } from '../../platform/runtime/periodicService.js';
 import type { Sql } from '../../postgres/connection.js';
 import { type EventEmitter, taskFailed } from '../processEvents.js';
-import { ensurePartition, partitionDays } from './ledger.store.js';
+import { ensurePartition, indexedDays, indexFeed, partitionDays } from './ledger.store.js';
 
 /**
  * Number of days for which partitions are made in advance. Even if other sessions lock the ledger for almost
@@ -66,6 +66,10 @@ export class PartitionMaker extends PeriodicService {
         if (this.isStopped) return;
         if (!found.has(nameOf(day))) await ensureDay(this.sql, day);
       }
+      // Version 1.5.0 made partitions without this index.
+      const ahead = days.slice(1).map(nameOf);
+      const indexed = new Set(await indexedDays(this.sql, ahead));
+      for (const day of ahead) if (!this.isStopped && !indexed.has(day)) await indexFeed(this.sql, day);
     } finally {
       await this.#look(days);
     }

@@ -5,7 +5,7 @@
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { firstIdAt } from '../../../src/domain/entryId.js';
-import { ensurePartition } from '../../../src/engine/ledger/ledger.store.js';
+import { ensurePartition, indexedDays } from '../../../src/engine/ledger/ledger.store.js';
 import { PartitionMaker } from '../../../src/engine/ledger/partitions.js';
 import { connectPostgres } from '../../../src/postgres/connect.js';
 import { freshStores } from '../../setup/freshStores.js';
@@ -73,6 +73,18 @@ test("commits spins to today's partition while a lock like that of ANALYZE or DE
   );
   const made = await partitions();
   for (const ahead of [1, 2, 3]) expect(made).toContain(tableOf(TODAY + ahead * DAY_MS));
+});
+
+test('days ahead whose partitions lack the index of the feed get it', async () => {
+  const own = connectPostgres(stores.databaseUrl, { max: 1, name: 'test', onError: () => {} });
+  cleanup.add(() => own.end());
+  const ahead = [1, 2, 3].map((days) => TODAY + days * DAY_MS);
+  expect(await indexedDays(own, ahead.map(dayOf))).toHaveLength(3);
+  for (const day of ahead) await sql`DROP INDEX ${sql(`${tableOf(day)}_feed`)}`;
+  await until(
+    async () => (await indexedDays(own, ahead.map(dayOf))).length === 3,
+    'the days are indexed again',
+  );
 });
 
 test("a flush that needs today's missing partition creates it", async () => {
