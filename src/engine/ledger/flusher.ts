@@ -223,7 +223,8 @@ export class Flusher implements Service {
     const shortMs = pauseMs({ ...round, isAwaited: true }, this.options.intervalMs);
     const longMs = pauseMs({ ...round, isAwaited: false }, this.options.intervalMs);
     if (shortMs > 0) await pause(shortMs);
-    if (loop.isAwaited || this.options.isAwaited || longMs <= shortMs) return;
+    const isOver = this.#stopping || loop.isAwaited || this.options.isAwaited;
+    if (isOver || longMs <= shortMs) return;
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, longMs - shortMs);
       loop.endPause = () => {
