@@ -134,6 +134,6 @@ export async function completeFrom({ store }: Services): Promise<{ completeFrom?
   return keptFrom === undefined ? {} : { completeFrom: keptFrom.toISOString() };
 }
 
-/** As {@link completeFrom}, if the newest dropped day is known; null if none was dropped. */
+/** Like {@link completeFrom}, for a caller that already knows the newest dropped day. Null means none. */
 export const completeAfter = (droppedDay: string | null): { completeFrom?: string } =>
   droppedDay === null ? {} : { completeFrom: new Date(startOf(droppedDay) + DAY_MS).toISOString() };

@@ -4,9 +4,9 @@
  *
  * Each entry of a player has the id of the player's previous entry. Openings and spins of a player are
  * numbered 1, 2, 3, …; an adjustment has the number of the previous entry. Only each 64th entry of a player
- * is indexed by player, because an index of all of them would have an entry at another place for each spin. A
- * page of history starts at such an entry (spinHistory.store.ts). The index of the feed has all spins, but
- * grows at one place for each partner.
+ * is indexed by player: indexing all of them would write to a different page of the index for each spin. A
+ * page of history starts at such an entry (spinHistory.store.ts). The feed's index does hold every spin, but
+ * a partner's new spins all go to the same place in it.
  */
 import type { CommittedAdjustment, ReasonedAdjustment } from '../../domain/adjustment.js';
 import type { GameType } from '../../domain/games/kindOfGame.js';
@@ -237,7 +237,7 @@ const feedIndexName = (day: string): string => `${partitionName(day)}_feed`;
 export const IS_SPIN = raw(`kind IN ${entryCodesSql(({ history }) => history === 'spin')}`);
 
 /**
- * Returns the UTC days whose spins are indexed by partner. Partitions that version 1.5.0 made have no such
+ * Returns the UTC days whose spins are indexed by partner. Earlier versions made partitions without this
  * index.
  */
 export async function indexedDays(sql: Sql, days: readonly string[]): Promise<string[]> {
@@ -257,8 +257,8 @@ export async function partitionDays(sql: Sql, days: readonly string[]): Promise<
 }
 
 /**
- * Indexes the spins of a UTC day by partner. The day must have a partition, which must be empty: nobody waits
- * for the lock then.
+ * Indexes the spins of a UTC day by partner. The day's partition must exist and be empty, so that nobody
+ * waits for the lock.
  */
 export async function indexFeed(sql: Sql | Transaction, day: string): Promise<void> {
   await sql`

@@ -55,7 +55,7 @@ describe('spins over HTTP', () => {
     }
   });
 
-  test('histories of spins are written as the schemas of their responses demand', async () => {
+  test('a history of spins has the bytes that the serializer of its schema would write', async () => {
     const { body: spun } = await client.spin(partner.key, body({ requestId: '"ä"', playerId: 'dörte' }));
     await client.spin(partner.key, body({ playerId: 'dörte' }));
     const reads = [

@@ -1,4 +1,4 @@
-/** Entries that somebody waits for are committed at once. Others would wait for an hour here. */
+/** Flushes are an hour apart here, unless somebody waits for one. */
 import { expect, test } from 'vitest';
 import { world } from '../../setup/world.js';
 import { constants, startLogged } from '../../support/service.js';
@@ -7,7 +7,7 @@ import { parSheet } from '../../support/sheets.js';
 const SETTINGS = { CELLS: '1', ...constants({ flushIntervalMs: 3_600_000 }) };
 const { stores, service, partner } = world(SETTINGS);
 
-test('a spin is committed as soon as its player asks for it, in the worker and in another process', async () => {
+test('a spin is committed at once when somebody asks for its history, from any process', async () => {
   const gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
   const front = await startLogged(stores, { ...SETTINGS, ROLES: 'http' });
   for (const client of [service, front]) {

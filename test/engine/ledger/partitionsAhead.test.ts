@@ -75,7 +75,7 @@ test("commits spins to today's partition while a lock like that of ANALYZE or DE
   for (const ahead of [1, 2, 3]) expect(made).toContain(tableOf(TODAY + ahead * DAY_MS));
 });
 
-test('days ahead whose partitions lack the index of the feed get it', async () => {
+test("a future day's partition without the feed's index gets one", async () => {
   const own = connectPostgres(stores.databaseUrl, { max: 1, name: 'test', onError: () => {} });
   cleanup.add(() => own.end());
   const ahead = [1, 2, 3].map((days) => TODAY + days * DAY_MS);
