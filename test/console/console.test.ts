@@ -341,7 +341,7 @@ describe.skipIf(browser === undefined)("the operators' console", { timeout: 4 * 
     await adjust();
     await page.getByRole('dialog', { name: ENDED }).waitFor();
     release();
-    await page.unroute(isRead);
+    await page.unrouteAll({ behavior: 'wait' });
     for (let times = 0; times < 3; times++) await page.keyboard.press('Escape');
     await signInAgain(page, 'no-such-operator-key');
     await page.getByRole('alert').getByText('The API key is not valid').waitFor();

@@ -1,4 +1,5 @@
 /** Handler of the operators' search over partners, games, players, spins, rounds and keys. */
+import { booked } from '../server/found.js';
 import { type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
 import { isShownAsSpin } from '../spins/records.js';
@@ -27,10 +28,12 @@ async function playersCalled({ store, cells }: Services, text: string) {
   return found.flat().slice(0, PLAYERS_FOUND_MAX);
 }
 
-async function playsOf({ store, spinIds }: Services, id: string) {
+async function playsOf({ store, spinIds, cells }: Services, id: string) {
   const named = spinIds.decode(id);
   if (named === undefined || (await store.partners.find(named.partnerId)) === undefined) return [];
   const { partnerId, entryId } = named;
+  // If a cell is unavailable, the search still finds everything that is committed.
+  await booked(cells, entryId).catch(() => undefined);
   const round = await store.rounds.find(entryId);
   if (round?.partnerId === partnerId) return [{ partnerId, kind: 'round', id }];
   const entry = await store.ledgerEntries.find(entryId);

@@ -29,3 +29,11 @@ test('a spin is committed at once when somebody asks for its history, from any p
   }
   await front.running.stop();
 });
+
+test('the search finds a spin as soon as it is answered', async () => {
+  const gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
+  const spun = await service.spin(partner.key, { gameId, playerId: 'searched', wagerUsd: 0.25 });
+  const { spinId } = spun.body;
+  const found = await service.operator<{ plays: unknown[] }>('GET', `/search?q=${spinId}`);
+  expect(found.body.plays).toEqual([{ partnerId: partner.partnerId, kind: 'spin', id: spinId }]);
+});
