@@ -15,7 +15,7 @@ import { RULES, setUp } from '../support/communal.js';
 import { each, load, portOf, spinRequest } from '../support/load.js';
 import { type OpenNodes, openNodes } from '../support/redis.js';
 import { ROOT } from '../support/root.js';
-import { environment, spawnService } from '../support/service.js';
+import { constants, environment, spawnService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
@@ -117,7 +117,10 @@ async function auditAfterSpins(
       await client.newGame(partner.key, parSheet('classic-3-reel'));
     }
     if (isMoved) await moveWhile(client, partner.partnerId, 1, play);
-    if (isStopped) await moveWhileStopped(client, partner.partnerId, play, () => start({ ROLES: 'http' }));
+    if (isStopped)
+      await moveWhileStopped(client, partner.partnerId, play, () =>
+        start({ ROLES: 'http', ...constants({ restrictionReadMs: 600 }) }),
+      );
     await play(isMoved ? 'first' : 'second');
     await until(isQuiet, 'all that will be booked is booked');
     return await audit(sql, redis.nodes, { limit: 3, onProgress: () => {} });

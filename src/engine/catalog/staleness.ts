@@ -41,10 +41,10 @@ const SILENT_AFTER_MS = 600;
  */
 const ASK_EVERY_MS = 5000;
 /**
- * Age of the last check, in ms, above which this process counts as paused. A paused process may have missed
- * revocations.
+ * Maximum duration of a check in ms, besides reading a change. Above the sum, this process counts as paused,
+ * and a paused process may have missed revocations.
  */
-const BLIND_AFTER_MS = 1000;
+const LOOK_MAX_MS = 400;
 const LOOKS_MAX = 5;
 
 export class Staleness extends PeriodicService {
@@ -101,7 +101,7 @@ export class Staleness extends PeriodicService {
    * missed.
    */
   get isBlind(): boolean {
-    return performance.now() - this.#lookedAtMs > BLIND_AFTER_MS;
+    return performance.now() - this.#lookedAtMs > this.readWithinMs + LOOK_MAX_MS;
   }
 
   /**

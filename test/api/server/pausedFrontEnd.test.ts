@@ -8,7 +8,13 @@ import type { Answer, TestPartner } from '../../support/client.js';
 import { type Cable, proxy } from '../../support/proxy.js';
 import { deal, newTable } from '../../support/rounds.js';
 import type { ServerProcess } from '../../support/serverProcess.js';
-import { environment, type LoggedService, spawnService, startLogged } from '../../support/service.js';
+import {
+  constants,
+  environment,
+  type LoggedService,
+  spawnService,
+  startLogged,
+} from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
 import { until } from '../../support/wait.js';
 
@@ -19,7 +25,8 @@ let gameId: number;
 let table: number;
 
 beforeAll(async () => {
-  paused = await spawnService(environment(stores, { ROLES: 'http' }));
+  const settings = { ROLES: 'http', ...constants({ restrictionReadMs: 600 }) };
+  paused = await spawnService(environment(stores, settings));
 });
 
 beforeEach(async () => {

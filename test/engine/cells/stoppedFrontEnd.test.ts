@@ -11,7 +11,7 @@ import { auditFindings } from '../../support/communal.js';
 import { movePartner } from '../../support/moves.js';
 import { deal, newTable } from '../../support/rounds.js';
 import type { ServerProcess } from '../../support/serverProcess.js';
-import { environment, spawnService } from '../../support/service.js';
+import { constants, environment, spawnService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
 import { until } from '../../support/wait.js';
 
@@ -21,7 +21,8 @@ let stopped: ServerProcess;
 
 beforeAll(async () => {
   service = await spawnService(environment(stores, { CELLS: '2' }));
-  stopped = await spawnService(environment(stores, { CELLS: '2', ROLES: 'http' }));
+  const settings = { CELLS: '2', ROLES: 'http', ...constants({ restrictionReadMs: 600 }) };
+  stopped = await spawnService(environment(stores, settings));
 });
 
 afterAll(async () => {

@@ -16,7 +16,7 @@ import { command } from '../../support/command.js';
 import { auditFindings } from '../../support/communal.js';
 import { movePartner } from '../../support/moves.js';
 import { IS_WHOLE } from '../../support/root.js';
-import { environment, spawnService, startService } from '../../support/service.js';
+import { constants, environment, spawnService, startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
 import { until } from '../../support/wait.js';
 
@@ -384,7 +384,8 @@ describe('the void of a raffle while its worker is down', () => {
   test('a void is answered after Redis has ended the sale, so a paused front end sells no ticket later', async () => {
     const gameId = await openRaffle(50);
     await buySome(gameId, 2);
-    const paused = await spawnService(environment(stores, { ROLES: 'http', CELLS: '2' }));
+    const settings = { ROLES: 'http', CELLS: '2', ...constants({ restrictionReadMs: 600 }) };
+    const paused = await spawnService(environment(stores, settings));
     try {
       await stopWorker();
       paused.child.kill('SIGSTOP');
