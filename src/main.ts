@@ -10,8 +10,6 @@ import { installationTag } from './api/server/portHolder.js';
 import { clockOffsets } from './app/clockOffsets.js';
 import type { Config } from './app/config.js';
 import { freePort, SetupError } from './app/embedded/index.js';
-import { subscribeLog } from './app/eventLog.js';
-import { subscribeMetrics } from './app/metrics/fromEvents.js';
 import { problemsIn } from './app/metrics/gaugeProblems.js';
 import { Metrics } from './app/metrics/metrics.js';
 import { MetricsServer } from './app/metrics/metricsServer.js';
@@ -41,7 +39,7 @@ import { Catalog } from './engine/catalog/catalog.js';
 import { CatalogAnnouncements } from './engine/catalog/catalogAnnouncements.js';
 import { Staleness } from './engine/catalog/staleness.js';
 import { type Finding, Problems } from './engine/problems.js';
-import { newEvents } from './engine/processEvents.js';
+import { newEvents, subscribeTable } from './engine/processEvents.js';
 import {
   DryGames,
   knownFindings,
@@ -101,8 +99,7 @@ async function startAll(
 ): Promise<Running> {
   const metrics = new Metrics(config.processes.name);
   const events = newEvents((error, event) => log.error({ err: error, event }, 'event handler failed'));
-  subscribeMetrics(events, metrics);
-  subscribeLog(events, log, config);
+  subscribeTable(events, log, metrics, config);
   const checkProgram = beginProgramCheck(config, world.checkFiles);
 
   const { redisUrl, databaseUrl } = await storeAddresses(config, log, progress, services);

@@ -13,7 +13,7 @@ import type { ProcessFigures } from '../../api/overview/contract.js';
 import { ERRORS } from '../../domain/errors.js';
 import { FastHistogram } from './fastHistogram.js';
 import { PartnerTraffic } from './partnerTraffic.js';
-import { inTime, type MetricSamples, type Sample, Scraped, type Series } from './scraped.js';
+import { inTime, type Labels, type MetricSamples, type Sample, Scraped, type Series } from './scraped.js';
 
 export const LATENCY_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 const LAG_BUCKETS = [0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1, 2.5, 5, 15, 60, 300, 1800];
@@ -187,19 +187,17 @@ export class Metrics {
       help: 'Failed attempts to make a due settlement report; each is repeated',
       registers,
     });
-    this.webhookAttempts = new Counter({
-      name: 'spindle_webhook_attempts_total',
-      help: 'Attempts of webhook deliveries, by result: delivered, failed (one attempt), exhausted (the last attempt)',
-      labelNames: ['result'],
-      registers,
-    });
+    this.webhookAttempts = this.counted(
+      'spindle_webhook_attempts_total',
+      'Attempts of webhook deliveries, by result: delivered, failed (one attempt), exhausted (the last attempt)',
+      [{ result: 'delivered' }, { result: 'failed' }, { result: 'exhausted' }],
+    );
     this.webhookAttemptSeconds = new Histogram({
       name: 'spindle_webhook_attempt_seconds',
       help: 'Duration of an attempt of a webhook delivery, in seconds',
       buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15],
       registers,
     });
-    for (const result of ['delivered', 'failed', 'exhausted']) this.webhookAttempts.inc({ result }, 0);
     this.#countSpins();
     this.counter(
       'spindle_event_loop_busy_seconds_total',
@@ -262,6 +260,14 @@ export class Metrics {
   /** Returns the metrics of this process. */
   samples(): Promise<readonly MetricSamples[]> {
     return this.registry.getMetricsAsJSON() as Promise<unknown> as Promise<readonly MetricSamples[]>;
+  }
+
+  /** Registers a counter whose time series are 0 from the start. */
+  counted(name: string, help: string, series: readonly Labels[] = [{}]): Counter {
+    const labelNames = Object.keys(series[0]!);
+    const counter = new Counter({ name, help, labelNames, registers: [this.registry] });
+    for (const labels of series) counter.inc(labels, 0);
+    return counter;
   }
 
   /** Registers a gauge whose value is read at each scrape. */

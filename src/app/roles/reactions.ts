@@ -1,6 +1,6 @@
 /**
- * Connects process events to the services of a worker that react to them. Metrics and the log have their own
- * subscriptions.
+ * Connects process events to the services of a worker that react to them. Their log lines and metrics are in
+ * the table of events (src/engine/processEvents.ts).
  */
 import type { BlockKeeper } from '../../engine/blocks/keeper.js';
 import type { RecordedStatuses } from '../../engine/cells/playerBlocking.js';
