@@ -4,10 +4,11 @@ import { CELL_MAX } from './entryId.js';
 import { MAX_MICROS, usdToMicros } from './money.js';
 
 /**
- * 1 to 128 Unicode characters, without control characters and lone surrogates. The text is opaque: case and
- * normal form are kept.
+ * 1 to `most` Unicode characters, without control characters and lone surrogates. The text is opaque: case
+ * and normal form are kept.
  */
-const OPAQUE_PATTERN = '^[^\\p{Cc}\\p{Cs}]{1,128}$';
+export const opaquePattern = (most: number): string => `^[^\\p{Cc}\\p{Cs}]{1,${most}}$`;
+const OPAQUE_PATTERN = opaquePattern(128);
 
 /**
  * 1 to 2,000 Unicode characters, without lone surrogates and without control characters except newline and

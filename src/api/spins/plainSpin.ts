@@ -2,12 +2,13 @@
  * Parses the body of most spins directly from its bytes. This takes 0.23 µs instead of 0.60 µs for decoding,
  * JSON.parse and validation (docs/adr/0002-http-in-bytes.md).
  *
- * The parser accepts what an ordinary JSON writer creates for a spin: the known members, each once; only
- * spaces between tokens; plain decimals of up to 15 characters; texts in printable ASCII without escapes. All
- * other bodies, whether invalid or only unusual, are left to JSON.parse and the schema. Both ways give the
- * same result for the bodies that this parser accepts.
+ * The parser accepts what an ordinary JSON writer creates for a spin: the members of the schema, each once;
+ * only spaces between tokens; plain decimals of up to 15 characters; texts in printable ASCII without
+ * escapes. All other bodies, whether invalid or only unusual, are left to JSON.parse and the schema. Both
+ * ways give the same result for the bodies that this parser accepts.
  */
-import type { SpinBody } from './contract.js';
+import { opaquePattern } from '../../domain/schema.js';
+import { SpinBody } from './contract.js';
 
 const SPACE = 0x20;
 const QUOTE = 0x22;
@@ -21,72 +22,102 @@ const OPEN = 0x7b;
 const TILDE = 0x7e;
 const CLOSE = 0x7d;
 
+/** 1 for each byte that a plain text can't contain. */
+const ENDS_TEXT = Uint8Array.from({ length: 256 }, (_, byte) =>
+  Number(byte === QUOTE || byte === BACKSLASH || byte < SPACE || byte > TILDE),
+);
+
 /** A double distinguishes decimals of up to 15 digits. */
 const NUMBER_CHARACTERS_MAX = 15;
-const TEXT_CHARACTERS_MAX = 128;
 
-const GAME_ID = Buffer.from('gameId"');
-const PLAYER_ID = Buffer.from('playerId"');
-const WAGER_USD = Buffer.from('wagerUsd"');
-const REQUEST_ID = Buffer.from('requestId"');
-/** All members of the schema. A new one must be read below, too: it does not compile otherwise. */
-const MEMBERS: Readonly<Record<keyof SpinBody, Buffer>> = {
-  gameId: GAME_ID,
-  playerId: PLAYER_ID,
-  wagerUsd: WAGER_USD,
-  requestId: REQUEST_ID,
-};
-/** The member names by their first letter, which is different for each name. */
-const NAMES = new Map(Object.values(MEMBERS).map((name) => [name[0]!, name]));
+interface Keywords {
+  readonly type?: unknown;
+  readonly description?: string;
+  readonly pattern?: string;
+  readonly minimum?: number;
+  readonly maximum?: number;
+}
+
+const MEMBERS = Object.entries<Keywords>(SpinBody.properties).map(([name, schema], place) => {
+  const { type, description: _, pattern, minimum = 0, maximum = Infinity, ...others } = schema;
+  const charactersMax = Number(/\{1,(\d+)\}\$$/.exec(pattern ?? '')?.[1]);
+  const isText = type === 'string' && pattern === opaquePattern(charactersMax);
+  const isNumber = (type === 'number' || type === 'integer') && pattern === undefined;
+  return {
+    name,
+    ending: Buffer.from(`${name}"`),
+    isText,
+    charactersMax,
+    minimum,
+    maximum,
+    isInteger: type === 'integer',
+    /** False if the schema has a rule that this parser doesn't know. Bodies with such a member are left to it. */
+    isKnown: (isText || isNumber) && Object.keys(others).length === 0,
+    isRequired: SpinBody.required.some((required) => required === name),
+    place,
+    bit: 1 << place,
+  };
+});
+type Member = (typeof MEMBERS)[number];
+
+const BY_LETTER = Array.from({ length: 256 }, (_, letter) =>
+  MEMBERS.filter(({ ending, isKnown }) => ending[0] === letter && isKnown),
+);
+const REQUIRED = MEMBERS.reduce((set, { isRequired, bit }) => (isRequired ? set | bit : set), 0);
+
+/** The values of the body that is being read, by the places of their members. */
+const values: (string | number)[] = MEMBERS.map(() => '');
+
+/**
+ * Makes a body of the members whose bits are in `set`. It is compiled from the schema, because storing values
+ * under names from a list would take a tenth of the whole parse.
+ */
+const bodyOf = new Function(
+  'values',
+  'set',
+  `const body = {};
+  ${MEMBERS.map(({ name, place, bit }) => `if (set & ${bit}) body.${name} = values[${place}];`).join('\n')}
+  return body;`,
+) as (values: readonly (string | number)[], set: number) => SpinBody;
 
 /** Returns undefined if the body is invalid or must be parsed in the general way. */
 export function readPlainSpin(bytes: Buffer): SpinBody | undefined {
-  let gameId: number | undefined;
-  let wagerUsd: number | undefined;
-  let playerId: string | undefined;
-  let requestId: string | undefined;
+  let set = 0;
   let at = afterSpaces(bytes, 0);
   if (bytes[at] !== OPEN) return undefined;
   do {
     at = afterSpaces(bytes, at + 1);
     if (bytes[at] !== QUOTE) return undefined;
-    const name = NAMES.get(bytes[at + 1]!);
-    if (name === undefined || !hasAt(bytes, at + 1, name)) return undefined;
-    at = afterSpaces(bytes, at + 1 + name.length);
+    const member = memberAt(bytes, at + 1);
+    if (member === undefined || (set & member.bit) !== 0) return undefined;
+    set |= member.bit;
+    at = afterSpaces(bytes, at + 1 + member.ending.length);
     if (bytes[at] !== COLON) return undefined;
-    at = afterSpaces(bytes, at + 1);
-    const from = at;
-    if (name === GAME_ID || name === WAGER_USD) {
-      at = afterNumber(bytes, from);
-      const value = plainNumber(bytes, from, at);
-      if (value === undefined) return undefined;
-      if (name === GAME_ID) {
-        if (gameId !== undefined || !Number.isInteger(value) || value === 0) return undefined;
-        gameId = value;
-      } else {
-        if (wagerUsd !== undefined) return undefined;
-        wagerUsd = value;
-      }
-    } else {
+    const from = afterSpaces(bytes, at + 1);
+    if (member.isText) {
       if (bytes[from] !== QUOTE) return undefined;
       at = afterText(bytes, from + 1);
       const characters = at - from - 1;
-      if (bytes[at] !== QUOTE || characters === 0 || characters > TEXT_CHARACTERS_MAX) return undefined;
-      const value = bytes.toString('latin1', from + 1, at);
+      if (bytes[at] !== QUOTE || characters === 0 || characters > member.charactersMax) return undefined;
+      values[member.place] = bytes.toString('latin1', from + 1, at);
       at++;
-      if (name === PLAYER_ID) {
-        if (playerId !== undefined) return undefined;
-        playerId = value;
-      } else {
-        if (requestId !== undefined) return undefined;
-        requestId = value;
-      }
+    } else {
+      at = afterNumber(bytes, from);
+      const value = plainNumber(bytes, from, at);
+      if (value === undefined || value < member.minimum || value > member.maximum) return undefined;
+      if (member.isInteger && !Number.isInteger(value)) return undefined;
+      values[member.place] = value;
     }
     at = afterSpaces(bytes, at);
   } while (bytes[at] === COMMA);
   if (bytes[at] !== CLOSE || afterSpaces(bytes, at + 1) !== bytes.length) return undefined;
-  if (gameId === undefined || playerId === undefined || wagerUsd === undefined) return undefined;
-  return requestId === undefined ? { gameId, playerId, wagerUsd } : { gameId, playerId, wagerUsd, requestId };
+  return (set & REQUIRED) === REQUIRED ? bodyOf(values, set) : undefined;
+}
+
+function memberAt(bytes: Buffer, at: number): Member | undefined {
+  const members = BY_LETTER[bytes[at]!] ?? [];
+  for (let i = 0; i < members.length; i++) if (hasAt(bytes, at, members[i]!.ending)) return members[i];
+  return undefined;
 }
 
 function afterSpaces(bytes: Buffer, from: number): number {
@@ -102,10 +133,7 @@ function hasAt(bytes: Buffer, at: number, wanted: Buffer): boolean {
 
 function afterText(bytes: Buffer, from: number): number {
   let at = from;
-  for (; at < bytes.length; at++) {
-    const byte = bytes[at]!;
-    if (byte === QUOTE || byte === BACKSLASH || byte < SPACE || byte > TILDE) break;
-  }
+  while (at < bytes.length && ENDS_TEXT[bytes[at]!] === 0) at++;
   return at;
 }
 

@@ -27,20 +27,25 @@ const plainText = fc
   .array(fc.integer({ min: 0x20, max: 0x7e }), { minLength: 1, maxLength: 128 })
   .map((codes) => String.fromCharCode(...codes))
   .filter((text) => !/["\\]/.test(text));
+const whole = fc.integer({ min: 0, max: 2_147_483_647 }).map(String);
 const decimal = fc
   .tuple(
     fc.integer({ min: 0, max: 99_999_999 }),
     fc.option(fc.stringMatching(/^\d{1,6}$/), { nil: undefined }),
   )
   .map(([whole, fraction]) => (fraction === undefined ? `${whole}` : `${whole}.${fraction}`));
+/** A value for each member of the schema, so that the fast parser can't lack a new one. */
 const members = fc
-  .record({
-    gameId: fc.integer({ min: 1, max: 2_147_483_647 }).map(String),
-    playerId: plainText.map((text) => `"${text}"`),
-    wagerUsd: decimal,
-    requestId: plainText.map((text) => `"${text}"`),
-  })
-  .chain((record) => fc.shuffledSubarray(Object.entries(record), { minLength: 4, maxLength: 4 }));
+  .tuple(
+    ...Object.entries(SpinBody.properties).map(([name, schema]) => {
+      const isValid = Compile(schema);
+      const value = { string: plainText.map((text) => `"${text}"`), number: decimal, integer: whole }[
+        schema.type
+      ];
+      return value.filter((text) => isValid.Check(JSON.parse(text))).map((text) => [name, text] as const);
+    }),
+  )
+  .chain((all) => fc.shuffledSubarray(all, { minLength: all.length, maxLength: all.length }));
 const space = fc.constantFrom('', ' ', '  ');
 
 describe('the fast parser of spin bodies', () => {
