@@ -223,6 +223,10 @@ export function entryOfCode(code: number): EntryDefinition {
   return definition;
 }
 
+/** True for spins and tickets, which all histories of spins show. */
+export const isShownAsSpin = ({ kind }: { readonly kind: EntryKind }): boolean =>
+  ENTRY_KINDS[kind].history === 'spin';
+
 /**
  * Lists the codes of the kinds that satisfy a condition, for the operator IN of SQL. At least one kind must
  * satisfy it.

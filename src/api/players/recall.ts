@@ -8,13 +8,14 @@ import { jsonUsd } from '../../domain/exactJson.js';
 import type { Partner } from '../../domain/game.js';
 import { actionsOf, type RoundRecord, viewRound } from '../../domain/games/round.js';
 import type { LedgerEntry } from '../../domain/ledgerColumns.js';
+import { isShownAsSpin } from '../../domain/ledgerEntry.js';
 import { adjustmentRecord } from '../adjustments/routes.js';
 import { tableOf } from '../blackjack/routes.js';
 import { eventIdOf } from '../communal/views.js';
 import { booked, knownGame, playerOf } from '../server/found.js';
 import { type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
-import { balanceBefore, isShownAsSpin, spinRecords } from '../spins/records.js';
+import { balanceBefore, spinRecords } from '../spins/records.js';
 import * as contract from './contract.js';
 import type { RecalledShare } from './recall.store.js';
 

@@ -4,13 +4,13 @@
  */
 
 import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';
+import { isShownAsSpin } from '../../domain/ledgerEntry.js';
 import { labelKeyHash } from '../../domain/publicLog/logEntries.js';
 import type { ListedEntry, LoggedEntry } from '../../publicLog/log/publicLogReads.store.js';
 import { findRound, tableOf } from '../blackjack/routes.js';
 import { booked, gameRowOf, isDropped, pathId } from '../server/found.js';
 import { type Route, type RouteRequest, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
-import { isShownAsSpin } from '../spins/records.js';
 import * as contract from './contract.js';
 
 const FORMAT = 'spindle proof v1';

@@ -1,11 +1,12 @@
 /** Handler of the look-up of a request by its requestId (docs/contract.md §15.8). */
+
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import { jsonUsd } from '../../domain/exactJson.js';
+import { isShownAsSpin } from '../../domain/ledgerEntry.js';
 import { shownRecord } from '../blackjack/routes.js';
 import { booked, partnerOf } from '../server/found.js';
 import { type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
-import { isShownAsSpin } from '../spins/records.js';
 import { shownSpin } from '../spins/routes.js';
 import * as contract from './contract.js';
 

@@ -1,8 +1,8 @@
 /** Handler of the operators' search over partners, games, players, spins, rounds and keys. */
+import { isShownAsSpin } from '../../domain/ledgerEntry.js';
 import { booked } from '../server/found.js';
 import { type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
-import { isShownAsSpin } from '../spins/records.js';
 import * as contract from './contract.js';
 
 const PLAYERS_FOUND_MAX = 10;

@@ -3,7 +3,7 @@ import { entryTimeMs } from '../../domain/entryId.js';
 import { jsonUsd, parseExactJson } from '../../domain/exactJson.js';
 import type { Partner } from '../../domain/game.js';
 import type { LedgerEntry } from '../../domain/ledgerColumns.js';
-import { ENTRY_KINDS } from '../../domain/ledgerEntry.js';
+import { ENTRY_KINDS, isShownAsSpin } from '../../domain/ledgerEntry.js';
 import { microsToUsdText } from '../../domain/money.js';
 import { NO_TAIL, type SpinTail, tailOfEntry } from '../../domain/spinTail.js';
 import type { Store } from '../api.store.js';
@@ -11,8 +11,6 @@ import { communityBonus } from '../communal/views.js';
 import { knownGame } from '../server/found.js';
 import type { Services } from '../server/services.js';
 import { FORCED, spinResponse } from './spinResponse.js';
-
-export const isShownAsSpin = ({ kind }: LedgerEntry): boolean => ENTRY_KINDS[kind].history === 'spin';
 
 /** The data of a committed spin from which all its representations (JSON, CSV, statement) are rendered. */
 export interface ShownSpin {

@@ -8,7 +8,7 @@ import { entryCell, firstIdAt } from '../../domain/entryId.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import { type Partner, prizeTierOf } from '../../domain/game.js';
 import type { LedgerEntry } from '../../domain/ledgerColumns.js';
-import { ENTRY_KINDS } from '../../domain/ledgerEntry.js';
+import { ENTRY_KINDS, isShownAsSpin } from '../../domain/ledgerEntry.js';
 import { Semaphore } from '../../platform/semaphore.js';
 import { SPIN_CSV_HEAD, spinCsvRow } from '../contract/spinCsv.js';
 import {
@@ -24,7 +24,7 @@ import { booked, knownGame, noSpin } from '../server/found.js';
 import { JsonText, type Route, type RouteRequest, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
 import * as contract from './contract.js';
-import { isShownAsSpin, shownSpins, spinRecords, spinTexts, statementEntry } from './records.js';
+import { shownSpins, spinRecords, spinTexts, statementEntry } from './records.js';
 import type { SpinsFound, SpinsOfPartner } from './spinHistory.store.js';
 
 /**

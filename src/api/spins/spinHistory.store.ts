@@ -9,7 +9,7 @@
 import { DAY_MS, dayOf, startOf } from '../../domain/days.js';
 import { entryTimeMs, firstIdAt, idsIn } from '../../domain/entryId.js';
 import type { EntryRow, LedgerEntry } from '../../domain/ledgerColumns.js';
-import { ENTRY_KINDS, entryCodesSql } from '../../domain/ledgerEntry.js';
+import { ENTRY_KINDS, entryCodesSql, isShownAsSpin } from '../../domain/ledgerEntry.js';
 import { type LedgerWatermark, ledgerWatermark } from '../../engine/catalog/partners.store.js';
 import { IS_SPIN, indexedDays } from '../../engine/ledger/ledger.store.js';
 import { findEntry } from '../../engine/ledger/ledgerEntries.store.js';
@@ -299,7 +299,7 @@ export class SpinHistory {
       const between = await shares.newerThan((number, newerShares) => entries - number - newerShares > newer);
       const wanted = limit - spins.length + Math.min(shares.count, SHARES_BETWEEN);
       const walked = await entriesDown(this.sql, player, entries - newer - between, wanted);
-      const found = walked.filter(({ kind }) => ENTRY_KINDS[kind].history === 'spin');
+      const found = walked.filter(isShownAsSpin);
       // The walk found no older spins, because these spins were dropped with their days.
       if (found.length === 0) break;
       spins.push(...found.slice(0, limit - spins.length));
@@ -408,8 +408,6 @@ const WALKS_MAX = 32;
 const LOOKED_OVER = idsIn(8 * DAY_MS);
 /** Maximum number of days that one page searches. */
 const DAYS_MAX = 400;
-
-const isShownAsSpin = ({ kind }: LedgerEntry): boolean => ENTRY_KINDS[kind].history === 'spin';
 
 async function indexedNumberFrom(
   sql: Sql,

@@ -10,7 +10,7 @@
  */
 import type { CommittedAdjustment, ReasonedAdjustment } from '../../domain/adjustment.js';
 import type { GameType } from '../../domain/games/kindOfGame.js';
-import { entryCodesSql } from '../../domain/ledgerEntry.js';
+import { entryCodesSql, isShownAsSpin } from '../../domain/ledgerEntry.js';
 import type { NewEvent } from '../../domain/webhook.js';
 import { nextChange } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
@@ -234,7 +234,7 @@ const partitionName = (day: string): string => `ledger_${day.replaceAll('-', '')
 const feedIndexName = (day: string): string => `${partitionName(day)}_feed`;
 
 /** Condition of the feed's index, and of the statements that can use it. */
-export const IS_SPIN = raw(`kind IN ${entryCodesSql(({ history }) => history === 'spin')}`);
+export const IS_SPIN = raw(`kind IN ${entryCodesSql(isShownAsSpin)}`);
 
 /**
  * Returns the UTC days whose spins are indexed by partner. Earlier versions made partitions without this
