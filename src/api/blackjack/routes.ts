@@ -5,7 +5,6 @@
 import { entryTimeMs } from '../../domain/entryId.js';
 import { ApiError, ERRORS, type ErrorEntry, invalid } from '../../domain/errors.js';
 import { jsonUsd } from '../../domain/exactJson.js';
-import type { Game } from '../../domain/game.js';
 import { legalActions } from '../../domain/games/blackjack.js';
 import { rulesHash } from '../../domain/games/blackjackRules.js';
 import { actionsOf, playRound, type RoundRecord, viewRound } from '../../domain/games/round.js';
@@ -25,7 +24,7 @@ import { completeFrom, cursorBefore, feedPage, feedRange, keptOf } from '../serv
 import { activePartnerOf, knownGame, ownGame } from '../server/found.js';
 import { learn, Replayed, type Route, type RouteRequest, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
-import { REFUSALS } from '../spins/refusals.js';
+import { denialOf, gameDenial, REFUSALS } from '../spins/refusals.js';
 import { isExactly } from '../spins/spin.js';
 import type { ActionBody, BlackjackBody, DealBody } from './contract.js';
 import * as contract from './contract.js';
@@ -84,24 +83,6 @@ async function timedRound(services: Services, record: RoundRecord) {
 
 // Deal ------------------------------------------------------------------------------------------------------
 
-/**
- * Returns the reason why no round may be dealt, as far as it is known before the look-up of the request id.
- *
- * @param stop error of a dealing switch that stops the game (docs/contract.md §8.2)
- */
-function denialOf(
-  game: Game | undefined,
-  isWager: boolean,
-  stop: ErrorEntry | undefined,
-): { entry: ErrorEntry; message?: string } | undefined {
-  if (game === undefined) return { entry: ERRORS.gameNotRegistered };
-  if (stop !== undefined) return { entry: stop };
-  if (game.table === undefined)
-    return { entry: ERRORS.validationFailed, message: 'must be the id of a blackjack table' };
-  if (game.status !== 'ACTIVE') return { entry: ERRORS.gameNotActive };
-  return isWager ? undefined : { entry: ERRORS.wagerMismatch };
-}
-
 /** The part of a request that a round needs until its last step is sent. */
 type Caller = Pick<RouteRequest, 'partner' | 'refusal' | 'deadline'>;
 
@@ -116,7 +97,7 @@ async function deal(services: Services, from: Caller, body: DealBody, text: stri
   const { partner, refusal } = from;
   const game = await ownGame(services.catalog, body.gameId, partner);
   const isWager = game !== undefined && isExactly(game.wagerMicros, body.wagerUsd, text);
-  let denial: ReturnType<typeof denialOf>;
+  let denial: ErrorEntry | undefined;
   const { gameId, playerId, requestId } = body;
   const order: DealOrder = {
     ...callerOf(services, from),
@@ -125,9 +106,10 @@ async function deal(services: Services, from: Caller, body: DealBody, text: stri
     playerId,
     requestId,
     isDenied: () => {
-      const refused = refusal();
       const newest = game && services.catalog.game(gameId);
-      denial = refused ? { entry: refused } : denialOf(newest, isWager, services.spinRules.stopOf(partner));
+      const otherKind = newest?.table === undefined ? ERRORS.validationFailed : undefined;
+      const judgement = gameDenial(newest, isWager, ERRORS.gameNotRegistered, otherKind);
+      denial = denialOf(services.spinRules, partner, newest, refusal(), judgement);
       return denial !== undefined;
     },
     mayEqual: isWager && game.table !== undefined,
@@ -141,7 +123,7 @@ function dealRefusal(
   services: Services,
   dealt: Exclude<Dealt, KnownRound>,
   { requestId }: DealOrder,
-  denial: ReturnType<typeof denialOf>,
+  denial: ErrorEntry | undefined,
 ): ApiError {
   if (dealt === 'refused') return new ApiError(ERRORS.unavailable);
   if (dealt === 'unknown')
@@ -156,8 +138,8 @@ function dealRefusal(
     });
   }
   if (dealt.refusal === 'denied' && denial !== undefined) {
-    const { entry, message } = denial;
-    return new ApiError(entry, message === undefined ? {} : { details: [{ path: '/gameId', message }] });
+    const details = [{ path: '/gameId', message: 'must be the id of a blackjack table' }];
+    return new ApiError(denial, denial === ERRORS.validationFailed ? { details } : {});
   }
   return new ApiError(REFUSALS[dealt.refusal]);
 }

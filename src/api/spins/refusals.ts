@@ -1,7 +1,9 @@
-/** Maps the reasons for which a cell refuses to deal to the errors that clients receive. */
+/** Why spins and deals of rounds are refused, and the errors that clients receive. */
 
 import { ERRORS, type ErrorEntry } from '../../domain/errors.js';
+import type { Game, Partner } from '../../domain/game.js';
 import type { Refusal } from '../../engine/cells/scriptRefusals.js';
+import type { SpinRules } from '../../engine/cells/spinRules.js';
 
 export const REFUSALS: Readonly<Record<Refusal, ErrorEntry>> = {
   conflict: ERRORS.requestIdReused,
@@ -15,3 +17,36 @@ export const REFUSALS: Readonly<Record<Refusal, ErrorEntry>> = {
   playerBlocked: ERRORS.playerBlocked,
   failed: ERRORS.spinFailed,
 };
+
+/** @param otherKind the error if the game is played by the other kind of request: spin or deal */
+export function gameDenial(
+  game: Game | undefined,
+  isWager: boolean,
+  ifUnknown: ErrorEntry,
+  otherKind: ErrorEntry | undefined,
+): ErrorEntry | undefined {
+  if (game === undefined) return ifUnknown;
+  if (otherKind !== undefined) return otherKind;
+  if (game.status === 'CLOSED') return ERRORS.raffleClosed;
+  if (game.status === 'SUSPENDED') return ERRORS.gameNotActive;
+  return isWager ? undefined : ERRORS.wagerMismatch;
+}
+
+/**
+ * Returns why a spin or a deal is denied now. The key comes first. A dealing switch comes after KS-4006 and
+ * before all other errors of a game (docs/contract.md §8.2).
+ *
+ * @param refusal the error of the key
+ * @param judgement the error of {@link gameDenial}
+ */
+export function denialOf(
+  rules: Pick<SpinRules, 'stopOf'>,
+  partner: Partner,
+  game: Game | undefined,
+  refusal: ErrorEntry | undefined,
+  judgement: ErrorEntry | undefined,
+): ErrorEntry | undefined {
+  if (refusal !== undefined) return refusal;
+  const stop = game === undefined ? undefined : rules.stopOf(partner);
+  return stop ?? judgement;
+}

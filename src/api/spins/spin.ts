@@ -24,7 +24,7 @@ import type { Exchange } from '../server/exchange.js';
 import { PendingCount, placedAs, windowOf } from '../server/pendingCount.js';
 import { REPLAYED, type Replies, type Window } from '../server/reply.js';
 import type { Services } from '../server/services.js';
-import { REFUSALS } from './refusals.js';
+import { denialOf, gameDenial, REFUSALS } from './refusals.js';
 import { type ReadBody, readBody } from './spinBody.js';
 import { spinResponse } from './spinResponse.js';
 
@@ -186,12 +186,8 @@ class PendingSpin implements SpinCommand {
     // A requestId that is bound to a round is never valid for a spin.
     const isWager =
       game === undefined ? isUnsure : !isRounds && isExactly(game.wagerMicros, body.wagerUsd, text);
-    let denial: ErrorEntry | undefined;
-    if (game === undefined) denial = ifUnknown;
-    else if (isRounds) denial = ERRORS.blackjackOnly;
-    else if (game.status === 'CLOSED') denial = ERRORS.raffleClosed;
-    else if (game.status === 'SUSPENDED') denial = ERRORS.gameNotActive;
-    else if (!isWager) denial = ERRORS.wagerMismatch;
+    const otherKind = isRounds ? ERRORS.blackjackOnly : undefined;
+    const denial = gameDenial(game, isWager, ifUnknown, otherKind);
     this.game = game;
     this.#judgement = denial;
     this.mayEqual = isWager;
@@ -221,15 +217,9 @@ class PendingSpin implements SpinCommand {
     return denial !== undefined && !(denial === ERRORS.wagerMismatch && this.hasOtherWager);
   }
 
-  /**
-   * Returns the current denial. The key comes first. A dealing switch comes after KS-4006 and before all
-   * other errors of a game (docs/contract.md §8.2).
-   */
   #denialNow(): ErrorEntry | undefined {
     const { refusal } = this.#admission;
-    if (refusal !== undefined) return refusal;
-    const stop = this.game === undefined ? undefined : this.#services.spinRules.stopOf(this.partner);
-    return stop ?? this.#judgement;
+    return denialOf(this.#services.spinRules, this.partner, this.game, refusal, this.#judgement);
   }
 
   resolve(result: SpinResult): void {
