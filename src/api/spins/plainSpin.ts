@@ -51,7 +51,7 @@ const MEMBERS = Object.entries<Keywords>(SpinBody.properties).map(([name, schema
     minimum,
     maximum,
     isInteger: type === 'integer',
-    /** False if the schema has a rule that this parser doesn't know. Bodies with such a member are left to it. */
+    /** False if the schema has a rule that this parser doesn't know, so bodies with the member are declined. */
     isKnown: (isText || isNumber) && Object.keys(others).length === 0,
     isRequired: SpinBody.required.some((required) => required === name),
     place,
