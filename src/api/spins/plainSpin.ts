@@ -51,7 +51,7 @@ const MEMBERS = Object.entries<Keywords>(SpinBody.properties).map(([name, schema
     minimum,
     maximum,
     isInteger: type === 'integer',
-    /** False if the schema has a rule that this parser doesn't know, so bodies with the member are declined. */
+    /** False if the schema has a rule unknown to this parser, so bodies with the member are declined. */
     isKnown: (isText || isNumber) && Object.keys(others).length === 0,
     isRequired: SpinBody.required.some((required) => required === name),
     place,
