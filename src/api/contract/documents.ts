@@ -11,7 +11,7 @@ import { API_VERSION, BASES, BODY_LIMIT, type Scope, TAGS } from './apis.js';
 import { CSV_TYPE } from './csv.js';
 import { EVENT_REFERENCES } from './deliveredEvents.js';
 import { type Endpoint, takesRequestId } from './endpoint.js';
-import { bodyTooLargeExample, errorExamples } from './errorExamples.js';
+import { bodyTooLargeExample, errorExamples, requiredOf } from './errorExamples.js';
 import { ErrorResponse } from './errorResponse.js';
 import { SchemaReferences, sorted } from './schemaReferences.js';
 
@@ -86,8 +86,7 @@ export function errorsOf(endpoint: Endpoint): ErrorEntry[] {
   if (endpoint.body !== undefined || endpoint.query !== undefined || endpoint.path.includes('{')) {
     errors.add(ERRORS.validationFailed);
   }
-  const required = (endpoint.body as { required?: readonly string[] } | undefined)?.required ?? [];
-  if (required.length > 0 && endpoint.ownCheck !== true) errors.add(ERRORS.fieldMissing);
+  if (requiredOf(endpoint).length > 0 && endpoint.ownCheck !== true) errors.add(ERRORS.fieldMissing);
   return [...errors].sort((a, b) => (a.code < b.code ? -1 : 1));
 }
 

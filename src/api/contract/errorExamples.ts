@@ -57,8 +57,12 @@ function detailsOf(entry: ErrorEntry, endpoint: Endpoint): readonly Fault[] | un
   return [{ path: `/${name}`, message: type === undefined ? 'is not valid' : typeMessage(type) }];
 }
 
-const requiredOf = ({ body }: Endpoint): readonly string[] =>
-  (body as { required?: readonly string[] } | undefined)?.required ?? [];
+/** Returns the members that a request must have in its body, or else in its query. */
+export function requiredOf({ body, query }: Endpoint): readonly string[] {
+  const schema = body ?? query;
+  const { required = [] } = (schema ?? {}) as { required?: readonly string[] };
+  return required.filter((name) => !('default' in propertiesOf(schema)[name]!));
+}
 
 const propertiesOf = (schema: TSchema | undefined): Record<string, TSchema> =>
   (schema as { properties?: Record<string, TSchema> } | undefined)?.properties ?? {};
