@@ -28,8 +28,8 @@ import {
 import type { Clocks } from '../engine/redis/clockSkew.js';
 import type { RedisNodes } from '../engine/redis/nodes.js';
 import { openNodes } from '../engine/redis/openNodes.js';
+import { FairQueue } from '../platform/runtime/fairQueue.js';
 import { lineOf } from '../platform/secretsInLogs.js';
-import { Semaphore } from '../platform/semaphore.js';
 import type { Sql } from '../postgres/connection.js';
 import { FaultsError, type StoreUrls, UsageError, whole } from './command.js';
 import { openPostgres, openStores, postgresAnswers } from './openPostgres.store.js';
@@ -153,7 +153,7 @@ export async function recover(sql: Sql, nodes: RedisNodes, options: RecoverOptio
             volatile: async () => (options.isVolatileAllowed ? [] : nodes.of(cell).durability.find()),
             clocks: options.clocks,
             hold: () => holdOf(sql),
-            turn: new Semaphore(1),
+            turns: new FairQueue({ atOnce: 1 }),
             scan: new LedgerScan(sql),
             onFailpoint: () => {},
             events,

@@ -2,7 +2,7 @@
  * Wrappers of connections that limit how long a statement waits for a lock, or how many connections are used
  * at once.
  */
-import { Semaphore } from '../platform/semaphore.js';
+import { FairQueue } from '../platform/runtime/fairQueue.js';
 import type { Run, Sql, Transaction } from './connection.js';
 
 /**
@@ -36,15 +36,16 @@ export function lockingWithin(sql: Sql, leftMs: () => number): Sql {
  * transaction uses one connection, and must not run other statements through this access meanwhile.
  */
 export function limited(sql: Sql, connections: number): Sql {
-  const turns = new Semaphore(connections);
+  const turns = new FairQueue({ atOnce: connections });
+  const inTurn = <T>(job: () => Promise<T>): Promise<T> => turns.run(0, job);
   const share: Omit<Sql, keyof CallableFunction> = {
-    prepared: (text, ...values) => turns.run(() => sql.prepared(text, ...values)),
-    begin: (run, mode) => turns.run(() => sql.begin(run, mode)),
+    prepared: (text, ...values) => inTurn(() => sql.prepared(text, ...values)),
+    begin: (run, mode) => inTurn(() => sql.begin(run, mode)),
     get pool() {
       return sql.pool;
     },
     end: () => sql.end(),
   };
-  const run: Sql['prepared'] = (text, ...values) => turns.run(() => sql(text, ...values));
+  const run: Sql['prepared'] = (text, ...values) => inTurn(() => sql(text, ...values));
   return Object.defineProperties(run, Object.getOwnPropertyDescriptors(share)) as Sql;
 }

@@ -8,7 +8,7 @@ import { checkPrizeTable, prizeTableUsd } from '../../domain/games/prizeTable.js
 import type { PoolReveal } from '../../domain/games/rafflePool.js';
 import { microsToUsdText } from '../../domain/money.js';
 import type { GameRow } from '../../engine/catalog/games.store.js';
-import { Semaphore } from '../../platform/semaphore.js';
+import { FairQueue } from '../../platform/runtime/fairQueue.js';
 import { gameOf, refundsOf } from '../games/routes.js';
 import { activePartnerOf, pathId } from '../server/found.js';
 import { learn, Pending, type Route, route } from '../server/route.js';
@@ -27,7 +27,7 @@ const REVEALS_AT_ONCE = 2;
 
 /** Reads the reveal of a closed raffle, which never changes. Concurrent requests share one read. */
 function revealer({ store }: Services) {
-  const turns = new Semaphore(REVEALS_AT_ONCE);
+  const turns = new FairQueue({ atOnce: REVEALS_AT_ONCE });
   const kept = new Map<number, Promise<Static<typeof PoolReveal>>>();
   const read = async (gameId: number) => {
     const pool = await store.raffles.closedPool(gameId);
@@ -40,7 +40,7 @@ function revealer({ store }: Services) {
   };
   return (gameId: number) => {
     const known = kept.get(gameId);
-    const reveal = known ?? turns.run(() => read(gameId));
+    const reveal = known ?? turns.run(gameId, () => read(gameId));
     // The reveal is moved to the end of the cache, so that the first reveal in the cache is the least
     // recently used.
     kept.delete(gameId);

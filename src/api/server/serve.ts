@@ -62,7 +62,7 @@ export function serve(route: Route, access: Access, replies: Replies, services: 
       if (entry !== undefined) throw new ApiError(entry);
       return job();
     };
-    return services.turns.run(partner.partnerId, judged, deadline);
+    return services.turns.run(partner.partnerId, judged, { deadline });
   };
 
   const run = async (exchange: Exchange, caller: Caller, window: Window | undefined): Promise<void> => {

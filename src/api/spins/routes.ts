@@ -9,7 +9,7 @@ import { ApiError, ERRORS } from '../../domain/errors.js';
 import { type Partner, prizeTierOf } from '../../domain/game.js';
 import type { LedgerEntry } from '../../domain/ledgerColumns.js';
 import { ENTRY_KINDS, isShownAsSpin } from '../../domain/ledgerEntry.js';
-import { Semaphore } from '../../platform/semaphore.js';
+import { FairQueue } from '../../platform/runtime/fairQueue.js';
 import { SPIN_CSV_HEAD, spinCsvRow } from '../contract/spinCsv.js';
 import {
   completeAfter,
@@ -83,7 +83,7 @@ const pageOf = (
 /** Counts the running exports of each partner. */
 class Exports {
   readonly #ofPartner = new Map<number, number>();
-  readonly #turns = new Semaphore(CSV_AT_ONCE);
+  readonly #turns = new FairQueue({ atOnce: CSV_AT_ONCE });
 
   async *run(services: Services, request: Request): AsyncGenerator<string> {
     const { partner } = request;
@@ -100,7 +100,7 @@ class Exports {
       let head = SPIN_CSV_HEAD;
       while (fromId !== undefined) {
         const range: FeedRange = { ...wanted, fromId };
-        const [found, text] = await this.#turns.run(async () => {
+        const [found, text] = await this.#turns.run(partner.partnerId, async () => {
           const page = await pageOf(services, range, CSV_ROWS);
           return [page, head + (await csvOf(services, partner, page.entries, csvText))] as const;
         });

@@ -17,6 +17,7 @@
 import type { Piscina } from 'piscina';
 import type { OnFailpoint } from '../../platform/failpoints.js';
 import { ending } from '../../platform/runtime/ending.js';
+import { type FairLimits, FairQueue } from '../../platform/runtime/fairQueue.js';
 import { HEALTHY, type Health, type Service, unhealthy } from '../../platform/runtime/service.js';
 import type { Sql } from '../../postgres/connection.js';
 import type { CellLease } from '../cells/cells.store.js';
@@ -27,8 +28,6 @@ import type { RedisNodes } from '../redis/nodes.js';
 import { type MadeBlock, paceAfter, type QueueState, readyBlocks } from './blockMaker.js';
 import { BlockMakers, type BlockMakersOptions, type KeptGame } from './blockMakers.js';
 import { blocksMade, leaseBlock, openBlocks } from './blocks.store.js';
-import { FairTurns } from './fairTurns.js';
-import { FillingTurns, retryMs } from './filling.js';
 import { learnDealtOut, newQueue, type Queue, queueSecondsLeft } from './queue.js';
 import { readQueue } from './readQueue.js';
 
@@ -82,6 +81,32 @@ const FREE_AFTER_MS = 5000;
  */
 const MAKING_PER_THREAD = 2;
 
+/**
+ * How many queues are filled at once, in total and for each partner. Most of them only wait for the public
+ * log. At a start with many games, connections thus remain for the renewal of leases and for the ledger.
+ */
+export const FILLING: FairLimits = { atOnce: 64, atOnceOfOwner: 16, runningCost: 1 };
+
+/**
+ * Shares the threads that make blocks between partners by the thread time that they have used, in ms. A block
+ * that is still being made counts as far more than a block usually takes, so that other partners come before
+ * a second block of the same partner.
+ */
+export const MAKING = {
+  limits: (threads: number): FairLimits => ({ atOnce: MAKING_PER_THREAD * threads, runningCost: 10_000 }),
+  cost: ({ elapsedMs }: { readonly elapsedMs: number }): number => elapsedMs,
+};
+
+const RETRY_MS = 250;
+const RETRY_MS_MAX = 8000;
+
+/**
+ * Returns the back-off before a queue is filled again, after this many failures in a row. The back-off
+ * doubles with each failure and has a jitter of up to a third.
+ */
+export const retryMs = (failures: number): number =>
+  Math.min(RETRY_MS_MAX, RETRY_MS * 2 ** (failures - 1)) * (1 - Math.random() / 3);
+
 interface LeasedNow {
   readonly fromIndex: number;
   readonly toIndex: number;
@@ -96,8 +121,8 @@ export class BlockKeeper implements Service {
   readonly #queues = new Map<number, Queue>();
   readonly #blockMakers: BlockMakers;
   readonly #running = new Set<Promise<void>>();
-  readonly #filling = new FillingTurns();
-  readonly #turns: FairTurns;
+  readonly #filling = new FairQueue(FILLING);
+  readonly #making: FairQueue;
   #timer: NodeJS.Timeout | undefined;
   #stopped = false;
   readonly #ended = ending('block keeper');
@@ -110,7 +135,7 @@ export class BlockKeeper implements Service {
     private readonly options: KeeperOptions,
   ) {
     this.#blockMakers = new BlockMakers(sql, pool, options);
-    this.#turns = new FairTurns(MAKING_PER_THREAD * pool.options.maxThreads);
+    this.#making = new FairQueue(MAKING.limits(pool.options.maxThreads));
   }
 
   async start(): Promise<void> {
@@ -260,35 +285,26 @@ export class BlockKeeper implements Service {
     });
   }
 
-  #consider(queue: Queue): void {
-    const { suspendedAt } = queue;
+  /** Returns what a queue needs now. */
+  #jobFor(queue: Queue): (() => Promise<void>) | undefined {
+    const { suspendedAt, blockMaker } = queue;
     const now = performance.now();
-    if (this.#stopped || queue.making || now < queue.notBefore) return;
-    if (suspendedAt !== undefined) {
-      // A pool is never freed: it can only be loaded whole, and there are few pools.
-      const isDue = queue.blockMaker.reserve !== undefined && now - suspendedAt > FREE_AFTER_MS;
-      if (isDue && !queue.isFreed && this.#filling.hasTurn(queue)) this.#run(queue, () => this.#free(queue));
-      return;
+    if (this.#stopped || this.#queues.get(queue.gameId) !== queue || now < queue.notBefore) return undefined;
+    if (suspendedAt === undefined) {
+      const isLow = queue.leaseEnd === undefined || blockMaker.isLow(queue);
+      return isLow ? () => this.#fill(queue) : undefined;
     }
-    if (queue.leaseEnd !== undefined && !queue.blockMaker.isLow(queue)) return;
-    if (this.#filling.hasTurn(queue)) this.#run(queue, () => this.#fill(queue));
-    else this.#filling.wait(queue);
+    // A pool is never freed: it can only be loaded whole, and there are few pools.
+    const isDue = blockMaker.reserve !== undefined && now - suspendedAt > FREE_AFTER_MS && !queue.isFreed;
+    return isDue ? () => this.#free(queue) : undefined;
   }
 
-  #beginWaiting(): void {
-    for (let next = this.#filling.next(); next !== undefined; next = this.#filling.next()) {
-      if (this.#queues.get(next.gameId) === next) this.#consider(next);
-    }
-  }
-
-  #run(queue: Queue, job: () => Promise<void>): void {
-    queue.making = true;
-    this.#filling.begin(queue);
-    const work = job()
-      .then(() => {
-        this.#failing.delete(queue.gameId);
-        queue.failures = 0;
-      })
+  /** Of a partner's queues, the one that runs dry first has the next turn. */
+  #consider(queue: Queue): void {
+    if (queue.hasJob || this.#jobFor(queue) === undefined) return;
+    queue.hasJob = true;
+    const work = this.#filling
+      .run(queue.partnerId, () => this.#work(queue), { rank: () => queueSecondsLeft(queue) })
       .catch((error: unknown) => {
         // Ignore the error if the game was closed or its cell lost meanwhile. The next owner of the cell will
         // load the leased blocks.
@@ -297,24 +313,27 @@ export class BlockKeeper implements Service {
         queue.leaseEnd = undefined;
         const restMs = retryMs(++queue.failures);
         queue.notBefore = performance.now() + restMs;
-        setTimeout(() => this.#considerAgain(queue), restMs + TIMER_EARLY_MS).unref();
+        setTimeout(() => this.#consider(queue), restMs + TIMER_EARLY_MS).unref();
         this.#failing.set(queue.gameId, error instanceof Error ? error.message : String(error));
         this.#report(error, queue.gameId);
       })
       .finally(() => {
-        queue.making = false;
+        queue.hasJob = false;
         this.#running.delete(work);
-        this.#filling.end(queue);
-        this.#beginWaiting();
         // Changes of the queue near the end of the job were ignored because the job was still running, so the
         // queue is considered once more.
-        if (queue.suspendedAt === undefined) this.#considerAgain(queue);
+        if (queue.suspendedAt === undefined) this.#consider(queue);
       });
     this.#running.add(work);
   }
 
-  #considerAgain(queue: Queue): void {
-    if (this.#queues.get(queue.gameId) === queue) this.#consider(queue);
+  /** Does what a queue needs now that its turn has come, which may be nothing any more. */
+  async #work(queue: Queue): Promise<void> {
+    const job = this.#jobFor(queue);
+    if (job === undefined) return;
+    await job();
+    this.#failing.delete(queue.gameId);
+    queue.failures = 0;
   }
 
   #report(error: unknown, gameId: number): void {
@@ -376,11 +395,9 @@ export class BlockKeeper implements Service {
     const started = performance.now();
     const { lease, gameId } = queue;
     const { onFailpoint, finishRotation } = this.options;
-    const block = await this.#turns.run(
-      queue.partnerId,
-      () => queueSecondsLeft(queue),
-      () => queue.blockMaker.make(fromIndex, queue.pace),
-    );
+    const make = (): Promise<MadeBlock> => queue.blockMaker.make(fromIndex, queue.pace);
+    const rank = (): number => queueSecondsLeft(queue);
+    const block = await this.#making.run(queue.partnerId, make, { rank, cost: MAKING.cost });
     onFailpoint('block.made');
     const toIndex = fromIndex + block.outcomes.byteLength / OUTCOME_BYTES;
     const sealed = { gameId, fromIndex, toIndex, ...block };

@@ -30,7 +30,8 @@ export interface Queue {
   suspendedAt: number | undefined;
   /** Whether the game's blocks have been removed from Redis. */
   isFreed: boolean;
-  making: boolean;
+  /** Whether a job of the queue runs or waits for its turn. */
+  hasJob: boolean;
   notBefore: number;
   failures: number;
   pace: number;
@@ -54,7 +55,7 @@ export const newQueue = (
   requested: 0,
   suspendedAt: undefined,
   isFreed: false,
-  making: false,
+  hasJob: false,
   notBefore: 0,
   failures: 0,
   pace: 0,

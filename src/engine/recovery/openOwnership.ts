@@ -1,7 +1,7 @@
 /** Creates the ownership of cells for a worker, which prepares each cell before it writes to it. */
 
 import type { OnFailpoint } from '../../platform/failpoints.js';
-import { Semaphore } from '../../platform/semaphore.js';
+import { FairQueue } from '../../platform/runtime/fairQueue.js';
 import type { Sql } from '../../postgres/connection.js';
 import type { CellLease } from '../cells/cells.store.js';
 import { Ownership } from '../ledger/ownership.js';
@@ -43,7 +43,7 @@ export interface OwnershipParts {
 
 export function openOwnership(parts: OwnershipParts): Ownership {
   const { sql, nodes, events, onFailpoint, clocks } = parts;
-  const turn = new Semaphore(REBUILDS_AT_ONCE);
+  const turns = new FairQueue({ atOnce: REBUILDS_AT_ONCE });
   // There is one scan per node, so that an unresponsive node does not delay the rebuilds of other nodes.
   const scans = new WeakMap<RedisNode, LedgerScan>();
   const scanOf = (node: RedisNode): LedgerScan => {
@@ -66,7 +66,7 @@ export function openOwnership(parts: OwnershipParts): Ownership {
           knownOutside: parts.knownOutside,
           volatile,
           drain: parts.drain,
-          turn,
+          turns,
           scan: scanOf(store.node),
           events,
           onFailpoint,

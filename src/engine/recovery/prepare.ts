@@ -3,7 +3,7 @@
  * necessary, and opens it for dealing. Any worker may repeat any part.
  */
 
-import type { Semaphore } from '../../platform/semaphore.js';
+import type { FairQueue } from '../../platform/runtime/fairQueue.js';
 import type { Sql } from '../../postgres/connection.js';
 import { clearLacking } from '../cells/answered.store.js';
 import { type CellLease, raiseFence } from '../cells/cells.store.js';
@@ -35,7 +35,7 @@ export interface PrepareParts extends RebuildOptions {
    * Limits the number of rebuilds that work on the data of their own cell at the same time. The scan of the
    * ledger, which rebuilds share, is not limited.
    */
-  readonly turn: Semaphore;
+  readonly turns: FairQueue;
   /** Shared scan of the ledger for all rebuilds of a node. */
   readonly scan: LedgerScan;
   readonly events: EventEmitter;

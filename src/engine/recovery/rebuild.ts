@@ -15,7 +15,7 @@ import { entryOfCode } from '../../domain/ledgerEntry.js';
 import { REQUEST_KEY_BYTES, writeRequestKey } from '../../domain/requestKey.js';
 import { tailOfEntry, writeTail } from '../../domain/spinTail.js';
 import type { OnFailpoint } from '../../platform/failpoints.js';
-import type { Semaphore } from '../../platform/semaphore.js';
+import type { FairQueue } from '../../platform/runtime/fairQueue.js';
 import type { Sql } from '../../postgres/connection.js';
 import type { CopyRow } from '../../postgres/copy.js';
 import { writeFingerprint } from '../cells/batch.js';
@@ -66,7 +66,7 @@ export interface Rebuilt {
 export interface RebuildParts extends RebuildOptions {
   readonly sql: Sql;
   /** Limits the number of rebuilds that read and write the data of their own cells at the same time. */
-  readonly turn: Semaphore;
+  readonly turns: FairQueue;
   /** Scan of the ledger that all rebuilds share. The cell must already be registered with it. */
   readonly scan: LedgerScan;
   readonly store: CellStore;
@@ -82,7 +82,7 @@ export async function rebuild(
 ): Promise<Rebuilt> {
   const { sql, store, onFailpoint } = parts;
   const started = performance.now();
-  const begun = await parts.turn.run(async () => {
+  const begun = await parts.turns.run(store.cell, async () => {
     const recovery = await beginRecovery(sql, lease, reason, BigInt(token?.split(':')[1] ?? 0), restored);
     onFailpoint('recovery.voided');
     await store.clear(owner);
@@ -93,7 +93,7 @@ export async function rebuild(
   });
   const runsReachId = await runsWatermarkOf(sql, store.cell);
   const filled = { players: 0, requests: 0 };
-  const pots = await parts.turn.run(() => potsOf(sql, store.cell));
+  const pots = await parts.turns.run(store.cell, () => potsOf(sql, store.cell));
   const recency = new Recency(pots);
   const record = (step: string, isFinished = false): Promise<void> =>
     recordRecovery(sql, begun.lease, { step, isFinished, ...filled });
@@ -183,7 +183,7 @@ async function fillPlayersAndRequests(
   );
   await filler.finish();
   onFailpoint('recovery.requests');
-  await parts.turn.run(async () => {
+  await parts.turns.run(store.cell, async () => {
     filled.players += await fillPlayers({ sql, store, owner, scope: store.cell }, { later: players });
   });
   onFailpoint('recovery.players');

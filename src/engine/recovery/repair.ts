@@ -56,7 +56,7 @@ export async function repair(
 ): Promise<Rebuilt> {
   const { sql, store, onFailpoint } = parts;
   const started = performance.now();
-  return parts.turn.run(async () => {
+  return parts.turns.run(store.cell, async () => {
     const { newestEntryId = 0n, segments } = await store.head();
     if (segments === undefined) throw new Error('The replica has no segments of request ids');
     const begun = await beginRecovery(sql, lease, reason, 0n);

@@ -7,6 +7,7 @@ import {
   readyBlocks,
   runsLow,
 } from '../../../src/engine/blocks/blockMaker.js';
+import { retryMs } from '../../../src/engine/blocks/keeper.js';
 import { learnDealtOut, newQueue, type Queue } from '../../../src/engine/blocks/queue.js';
 
 test('a game that was idle is replenished at the pace of its first burst instead of its mean since the last spin', () => {
@@ -70,4 +71,13 @@ test('a late announcement of a block that is dealt out does not change the queue
   const { pace, dealtIndex } = queue;
   learnDealtOut(queue, 2048, 2000);
   expect(queue).toMatchObject({ pace, dealtIndex });
+});
+
+test('doubles the wait before a queue is filled again after each consecutive failure, up to a limit', () => {
+  for (let failures = 1; failures < 40; failures++) {
+    const nominal = Math.min(8000, 250 * 2 ** (failures - 1));
+    const ms = retryMs(failures);
+    expect(ms).toBeLessThanOrEqual(nominal);
+    expect(ms).toBeGreaterThan(nominal / 2);
+  }
 });
