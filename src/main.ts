@@ -39,7 +39,7 @@ import { Catalog } from './engine/catalog/catalog.js';
 import { CatalogAnnouncements } from './engine/catalog/catalogAnnouncements.js';
 import { Staleness } from './engine/catalog/staleness.js';
 import { type Finding, Problems } from './engine/problems.js';
-import { newEvents, subscribeTable } from './engine/processEvents.js';
+import { EventEmitter, subscribeTable } from './engine/processEvents.js';
 import {
   DryGames,
   knownFindings,
@@ -98,7 +98,7 @@ async function startAll(
   services: ServiceGroup,
 ): Promise<Running> {
   const metrics = new Metrics(config.processes.name);
-  const events = newEvents((error, event) => log.error({ err: error, event }, 'event handler failed'));
+  const events = new EventEmitter((error, event) => log.error({ err: error, event }, 'event handler failed'));
   subscribeTable(events, log, metrics, config);
   const checkProgram = beginProgramCheck(config, world.checkFiles);
 

@@ -8,7 +8,7 @@ import {
   releaseCells,
   renewCells,
 } from '../engine/cells/cells.store.js';
-import { newEvents } from '../engine/processEvents.js';
+import { EventEmitter } from '../engine/processEvents.js';
 import { examine, type Finding } from '../engine/recovery/handshake.js';
 import { installation } from '../engine/recovery/installation.store.js';
 import { LedgerScan } from '../engine/recovery/ledgerScan.js';
@@ -124,7 +124,7 @@ export async function recover(sql: Sql, nodes: RedisNodes, options: RecoverOptio
   }, LEASE_MS / 4);
   const states = new Map<number, CellState>();
   const set = (cell: number, state: string, note = ''): void => void states.set(cell, { cell, state, note });
-  const events = newEvents((error) => {
+  const events = new EventEmitter((error) => {
     throw error;
   });
   events.on('RebuildStarted', ({ cell, reason, isRepair }) =>

@@ -7,7 +7,6 @@
 import type { Logger } from 'pino';
 import { TIERS_MAX } from '../domain/communal.js';
 import type { ProgramDifference } from '../domain/programCheck.js';
-import { Emitter } from '../platform/runtime/emitter.js';
 import { Job, type Period } from '../platform/runtime/periodicService.js';
 import type { RoundEntry } from './blackjack/rounds.store.js';
 import type { CatalogGame, CatalogState } from './catalog/catalog.store.js';
@@ -507,10 +506,30 @@ export type Events = {
     ? Readonly<Data>
     : Record<never, never>;
 };
-export type EventEmitter = Emitter<Events>;
+/** Calls the handlers of an event synchronously, in the order of their subscription. */
+export class EventEmitter {
+  readonly #handlers = new Map<keyof Events, ((data: never) => void)[]>();
 
-export const newEvents = (onHandlerError: (error: unknown, event: string) => void): EventEmitter =>
-  new Emitter<Events>(onHandlerError);
+  /** @param onHandlerError called when a handler throws; the other handlers are still called */
+  constructor(private readonly onHandlerError: (error: unknown, event: keyof Events) => void) {}
+
+  on<E extends keyof Events>(event: E, handler: (data: Events[E]) => void): void {
+    const handlers = this.#handlers.get(event);
+    if (handlers === undefined) this.#handlers.set(event, [handler]);
+    else handlers.push(handler);
+  }
+
+  /** Emits an event. It never throws. */
+  emit<E extends keyof Events>(event: E, data: Events[E]): void {
+    for (const handler of this.#handlers.get(event) ?? []) {
+      try {
+        (handler as (data: Events[E]) => void)(data);
+      } catch (error) {
+        this.onHandlerError(error, event);
+      }
+    }
+  }
+}
 
 /** Writes the events of the process to its log and counts them in its metrics. */
 export function subscribeTable(events: EventEmitter, ...told: Parameters<typeof eventTable>): void {

@@ -11,7 +11,7 @@ import { SettlementJob } from '../../src/books/settlement/job.js';
 import { SettlementReports } from '../../src/books/settlement/settlementReports.js';
 import type { OnReport } from '../../src/books/settlement/settlements.store.js';
 import { firstIdAt } from '../../src/domain/entryId.js';
-import { type Events, newEvents } from '../../src/engine/processEvents.js';
+import { EventEmitter, type Events } from '../../src/engine/processEvents.js';
 import { cellKey } from '../../src/engine/redis/keys.js';
 import { connectPostgres } from '../../src/postgres/connect.js';
 import type { Client, TestPartner } from './client.js';
@@ -84,7 +84,7 @@ export async function settlementWorker(
   const fail = (error: unknown): never => {
     throw error;
   };
-  const events = newEvents(fail);
+  const events = new EventEmitter(fail);
   events.on('TaskFailed', ({ error }) => fail(error));
   events.on('SettlementFailed', more.onFailed ?? (({ error }) => fail(error)));
   const settlements = new SettlementReports({

@@ -5,7 +5,7 @@
 import { beforeAll, beforeEach, expect, test } from 'vitest';
 import { Catalog } from '../../../src/engine/catalog/catalog.js';
 import { CatalogAnnouncements } from '../../../src/engine/catalog/catalogAnnouncements.js';
-import { newEvents } from '../../../src/engine/processEvents.js';
+import { EventEmitter } from '../../../src/engine/processEvents.js';
 import { connectPostgres } from '../../../src/postgres/connect.js';
 import type { Sql } from '../../../src/postgres/connection.js';
 import { world } from '../../setup/world.js';
@@ -211,7 +211,7 @@ test('about one of several idle processes polls Postgres for changes, and announ
     for (let i = 0; i < 4; i++) {
       const { nodes, close } = await openNodes(stores.redisUrl);
       cleanup.add(close);
-      const events = newEvents(() => {});
+      const events = new EventEmitter(() => {});
       events.on('CatalogRead', () => told++);
       const catalog = new Catalog(counting, 200, events);
       await catalog.start();

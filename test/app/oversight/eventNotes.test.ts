@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { EventNotes } from '../../../src/app/oversight/eventNotes.js';
 import { haltCell } from '../../../src/engine/cells/cells.store.js';
-import { newEvents } from '../../../src/engine/processEvents.js';
+import { EventEmitter } from '../../../src/engine/processEvents.js';
 import { world } from '../../setup/world.js';
 import { constants, startService } from '../../support/service.js';
 import { until } from '../../support/wait.js';
@@ -78,7 +78,7 @@ test('records the halt of a cell once in the audit log', async () => {
 });
 
 test('counts frequent system events by subject without losing any, and counts subjects beyond 1,000 together', async () => {
-  const events = newEvents(() => {});
+  const events = new EventEmitter(() => {});
   const notes = new EventNotes(sql, { host: 'counted', version: '0', roles: 'http', events });
   await notes.start();
   for (let cell = 10_000; cell < 11_100; cell++)

@@ -2,7 +2,7 @@
 import { test } from 'vitest';
 import { Catalog } from '../../../src/engine/catalog/catalog.js';
 import { CatalogAnnouncements } from '../../../src/engine/catalog/catalogAnnouncements.js';
-import { newEvents } from '../../../src/engine/processEvents.js';
+import { EventEmitter } from '../../../src/engine/processEvents.js';
 import { connectPostgres } from '../../../src/postgres/connect.js';
 import { freshStores } from '../../setup/freshStores.js';
 import { Cleanup } from '../../support/cleanup.js';
@@ -24,7 +24,7 @@ test('a process that nobody else listens to polls Postgres, but seldom announces
   const [redis, listener] = [rawRedis(stores.redisUrl), rawRedis(stores.redisUrl)];
   cleanup.add(() => redis.disconnect());
   cleanup.add(() => listener.disconnect());
-  const events = newEvents(() => {});
+  const events = new EventEmitter(() => {});
   let reads = 0;
   events.on('CatalogRead', () => reads++);
   const catalog = new Catalog(sql, 20, events);

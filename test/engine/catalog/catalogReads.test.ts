@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Catalog } from '../../../src/engine/catalog/catalog.js';
-import { newEvents } from '../../../src/engine/processEvents.js';
+import { EventEmitter } from '../../../src/engine/processEvents.js';
 import { nextChange } from '../../../src/postgres/auditLog.js';
 import { connectPostgres } from '../../../src/postgres/connect.js';
 import type { Sql } from '../../../src/postgres/connection.js';
@@ -26,11 +26,7 @@ beforeAll(async () => {
       return sql.begin(...transaction);
     },
   }) as Sql;
-  catalog = new Catalog(
-    counting,
-    NEVER_MS,
-    newEvents(() => {}),
-  );
+  catalog = new Catalog(counting, NEVER_MS, new EventEmitter(() => {}));
   await catalog.start();
 });
 

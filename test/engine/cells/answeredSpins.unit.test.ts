@@ -8,7 +8,7 @@ import type { AnsweredSpin, EndedEpoch } from '../../../src/engine/cells/answere
 import { AnsweredSpins } from '../../../src/engine/cells/answeredSpins.js';
 import { KIND } from '../../../src/engine/cells/batch.js';
 import type { SpinRequest, SpinResult } from '../../../src/engine/cells/deal.js';
-import { newEvents } from '../../../src/engine/processEvents.js';
+import { EventEmitter } from '../../../src/engine/processEvents.js';
 
 const OLD = 'set:1';
 const NEW = 'set:2';
@@ -39,7 +39,7 @@ function kept(fails = 0): Kept {
   const spins = new Looking({
     epochOf: () => epoch,
     store: { answered: { recordLost } },
-    events: newEvents(() => {}),
+    events: new EventEmitter(() => {}),
   });
   return {
     spins,

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { Catalog } from '../../../src/engine/catalog/catalog.js';
-import { newEvents } from '../../../src/engine/processEvents.js';
+import { EventEmitter } from '../../../src/engine/processEvents.js';
 import { readGame } from '../../../src/engine/redis/cellRecords.js';
 import { gamesKey } from '../../../src/engine/redis/keys.js';
 import { connectPostgres } from '../../../src/postgres/connect.js';
@@ -189,11 +189,7 @@ test('equal PAR sheets of several partners share one payout table in a batch, an
   const games = [gameId, await worker.newGame(other.key, parSheet('classic-3-reel'))];
   games.push(await worker.newGame(other.key, parSheet('double-strike')));
   const sql = connectPostgres(stores.databaseUrl, { max: 1, name: 'test', onError: () => {} });
-  const catalog = new Catalog(
-    sql,
-    60_000,
-    newEvents(() => {}),
-  );
+  const catalog = new Catalog(sql, 60_000, new EventEmitter(() => {}));
   await catalog.refresh();
   const [first, equal, different] = games.map((id) => catalog.game(id)!.payoutTable);
   expect(equal).toBe(first);
