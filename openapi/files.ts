@@ -1,12 +1,13 @@
 /**
  * Generates the files of the API contract: the OpenAPI documents, the client's error catalogue, the
- * operations of each error, and the tree of all paths.
+ * operations of each error, the ledger's columns in the archive, and the tree of all paths.
  */
 import { readFileSync } from 'node:fs';
 import { BASES, type Scope } from '../src/api/contract/apis.js';
 import { errorsOf, openApiDocuments } from '../src/api/contract/documents.js';
 import { CONTRACTS, ENDPOINTS, isEndpoint } from '../src/api/index.js';
 import { ERRORS, type ErrorEntry, happenedAt } from '../src/domain/errors.js';
+import { LEDGER_MEMBERS } from '../src/domain/ledgerColumns.js';
 
 /** Default name of the service, without the setting `BRAND`. */
 const BRAND = 'Spindle';
@@ -77,6 +78,14 @@ const errorsPage = (): string =>
       );
     },
     readFileSync(ERRORS_PAGE, 'utf8'),
+  );
+
+const ARCHIVE_PAGE = 'docs/archive.md';
+
+const archivePage = (): string =>
+  readFileSync(ARCHIVE_PAGE, 'utf8').replace(
+    /^(\| `ledger\.parquet` \|[^|]*\|)[^|]*\|$/m,
+    (_, row) => `${row} ${LEDGER_MEMBERS.map(([, { name }]) => `\`${name}\``).join(', ')} |`,
   );
 
 const INDEX = 'src/api/index.ts';
@@ -150,6 +159,7 @@ export function contractFiles(): ReadonlyMap<string, string> {
   const files = new Map<string, string>([
     [CATALOG, catalogText()],
     [ERRORS_PAGE, errorsPage()],
+    [ARCHIVE_PAGE, archivePage()],
     [INDEX, indexText()],
   ]);
   for (const [scope, document] of Object.entries(openApiDocuments(BRAND)))

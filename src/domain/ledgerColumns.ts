@@ -23,6 +23,8 @@ export interface LedgerColumn {
    * values.
    */
   readonly parquet: 'int64' | 'int32' | 'smallInt32' | 'text' | 'dictionary';
+  /** A text that the partner sends with a spin: histories show it under the member's name, CSV as a column. */
+  readonly isSent?: true;
   /**
    * Readers that select this column. The archive, the audit and the histories are not listed, because they
    * read all columns.
@@ -109,6 +111,7 @@ export const LEDGER_COLUMNS = {
   playerId: {
     name: 'player_id',
     type: 'text',
+    isSent: true,
     value: 'string',
     parquet: 'dictionary',
     readBy: ['rebuild', 'keptAudit'],
@@ -116,6 +119,7 @@ export const LEDGER_COLUMNS = {
   requestId: {
     name: 'request_id',
     type: 'text',
+    isSent: true,
     isNullable: true,
     value: 'string',
     parquet: 'text',
@@ -158,6 +162,13 @@ export const LEDGER_MEMBERS = Object.entries(LEDGER_COLUMNS) as unknown as reado
   LedgerMember,
   LedgerColumn,
 ])[];
+
+type SentMember = {
+  [M in LedgerMember]: Columns[M] extends { readonly isSent: true } ? M : never;
+}[LedgerMember];
+export const SENT_MEMBERS = LEDGER_MEMBERS.filter(([, { isSent }]) => isSent).map(
+  ([member]) => member as SentMember,
+);
 
 export const membersReadBy = <R extends LedgerReader>(reader: R): MembersReadBy<R>[] =>
   LEDGER_MEMBERS.filter(([, { readBy }]) => readBy.includes(reader)).map(

@@ -7,10 +7,11 @@ import { settings } from '../../src/api/partners/contract.js';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 
-test('the generated OpenAPI files, error catalogue and path tree match the schemas: run `npm run openapi`', () => {
+test('the generated OpenAPI files, error catalogue, columns of the archive and path tree match the sources: run `npm run openapi`', () => {
   const files = contractFiles();
   expect([...files.keys()].sort()).toEqual([
     'clients/typescript/src/errorCatalog.ts',
+    'docs/archive.md',
     'docs/errors.md',
     'openapi/operator.v1.json',
     'openapi/partner.v1.json',

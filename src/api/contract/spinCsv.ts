@@ -1,7 +1,7 @@
 /** Writes spins as CSV: their columns and rows. */
 import type { CsvText } from '../../domain/csv.js';
 import { entryTimeMs } from '../../domain/entryId.js';
-import type { LedgerEntry } from '../../domain/ledgerColumns.js';
+import { type LedgerEntry, SENT_MEMBERS } from '../../domain/ledgerColumns.js';
 import { microsToUsdText } from '../../domain/money.js';
 import type { SpinTail } from '../../domain/spinTail.js';
 
@@ -17,13 +17,20 @@ interface CsvSpin {
 
 type SpinColumn = (spin: CsvSpin, csvText: CsvText) => string | number;
 
+const sent =
+  (member: (typeof SENT_MEMBERS)[number]): SpinColumn =>
+  ({ entry }, csvText) => {
+    const text = entry[member];
+    return text === null ? '' : csvText(text);
+  };
+
 /** The columns of `GET /spins`, in output order. */
-const SPIN_COLUMNS: Readonly<Record<string, SpinColumn>> = {
+const SPIN_COLUMNS: Record<string, SpinColumn> = {
   spinId: ({ spinId }) => spinId,
   createdAt: ({ entry }) => new Date(entryTimeMs(entry.id)).toISOString(),
   gameId: ({ entry }) => entry.gameId,
-  playerId: ({ entry }, csvText) => csvText(entry.playerId),
-  requestId: ({ entry }, csvText) => (entry.requestId === null ? '' : csvText(entry.requestId)),
+  playerId: sent('playerId'),
+  requestId: sent('requestId'),
   wagerUsd: ({ entry }) => microsToUsdText(entry.wagerMicros),
   payoutUsd: ({ entry }) => microsToUsdText(entry.creditMicros),
   prizeTier: ({ prizeTier }) => prizeTier,
@@ -31,6 +38,8 @@ const SPIN_COLUMNS: Readonly<Record<string, SpinColumn>> = {
   sandbox: ({ tail }) => (tail.isForced ? 'forced' : ''),
   outcomeIndex: ({ outcomeIndex }) => outcomeIndex ?? '',
 };
+const LATER_MEMBERS = SENT_MEMBERS.filter((member) => SPIN_COLUMNS[member] === undefined);
+for (const member of LATER_MEMBERS) SPIN_COLUMNS[member] = sent(member);
 
 const SPIN_COLUMN_VALUES = Object.values(SPIN_COLUMNS);
 
@@ -39,4 +48,4 @@ export const SPIN_CSV_HEAD = `${Object.keys(SPIN_COLUMNS).join()}\r\n`;
 export const spinCsvRow = (spin: CsvSpin, csvText: CsvText): string =>
   `${SPIN_COLUMN_VALUES.map((column) => column(spin, csvText)).join()}\r\n`;
 
-export const SPIN_CSV_EXAMPLE = `${SPIN_CSV_HEAD}04f965c9ca0a730d47062f0635d6a943,2026-11-22T04:14:01.121Z,3,"alice","0197d2c4-9c1e-7a55-8f6e-3b1f0a2c4d5e",0.25,0.5,1,1000.25,,1041\r\n`;
+export const SPIN_CSV_EXAMPLE = `${SPIN_CSV_HEAD}04f965c9ca0a730d47062f0635d6a943,2026-11-22T04:14:01.121Z,3,"alice","0197d2c4-9c1e-7a55-8f6e-3b1f0a2c4d5e",0.25,0.5,1,1000.25,,1041${LATER_MEMBERS.map(() => ',').join('')}\r\n`;

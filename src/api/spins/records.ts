@@ -2,7 +2,7 @@
 import { entryTimeMs } from '../../domain/entryId.js';
 import { jsonUsd, parseExactJson } from '../../domain/exactJson.js';
 import type { Partner } from '../../domain/game.js';
-import type { LedgerEntry } from '../../domain/ledgerColumns.js';
+import { type LedgerEntry, SENT_MEMBERS } from '../../domain/ledgerColumns.js';
 import { ENTRY_KINDS, isShownAsSpin } from '../../domain/ledgerEntry.js';
 import { microsToUsdText } from '../../domain/money.js';
 import { NO_TAIL, type SpinTail, tailOfEntry } from '../../domain/spinTail.js';
@@ -57,20 +57,22 @@ export async function spinTexts(
   const { spinIds, store } = services;
   const textOf = async (shown: ShownSpin): Promise<string> => {
     const { entry, tail, balanceMicros } = shown;
-    const { id, gameId, outcomeCode, requestId, wagerMicros, playerId } = entry;
+    const { id, gameId, outcomeCode, wagerMicros } = entry;
     const game = services.catalog.game(gameId) ?? (await knownGame(services.catalog, gameId));
     const bonus = tail.notice && JSON.stringify(communityBonus(spinIds, partnerId, tail.notice));
     const spinId = spinIds.encodeOne(id, partnerId);
     const fragment = game.fragments[outcomeCode]!;
     const response = spinResponse(spinId, fragment, balanceMicros, undefined, NO_TAIL, bonus);
-    const player = hasPlayer ? `,"playerId":${JSON.stringify(playerId)}` : '';
+    const textOf = (member: (typeof SENT_MEMBERS)[number]): string =>
+      entry[member] === null ? '' : `,"${member}":${JSON.stringify(entry[member])}`;
+    const player = hasPlayer ? textOf('playerId') : '';
     const forced = tail.isForced ? FORCED : '';
-    const request = requestId === null ? '' : `,"requestId":${JSON.stringify(requestId)}`;
+    const sent = SENT_MEMBERS.map((member) => (member === 'playerId' ? '' : textOf(member))).join('');
     return (
       `${response.toString('utf8', 0, response.length - 1)},"createdAt":"${new Date(entryTimeMs(id)).toISOString()}",` +
       `"gameId":${gameId},"wagerUsd":${microsToUsdText(wagerMicros)},` +
       `"balanceBeforeUsd":${microsToUsdText(shown.balanceBeforeMicros)},` +
-      `"balanceAfterUsd":${microsToUsdText(balanceMicros)},"outcomeIndex":${shown.outcomeIndex}${player}${forced}${request}}`
+      `"balanceAfterUsd":${microsToUsdText(balanceMicros)},"outcomeIndex":${shown.outcomeIndex}${player}${forced}${sent}}`
     );
   };
   return Promise.all((await shownSpins(store, entries)).map(textOf));

@@ -33,13 +33,10 @@ const RULES = {
 /** Player ids that a spreadsheet would run as formulas. */
 const PLAYERS = ['=1+1', '+2', '-3 "quoted"', '@4', 'alice'];
 
-interface Spin {
+interface Spin extends Omit<SpinBody, 'playerId'> {
   readonly spinId: string;
   readonly createdAt: string;
-  readonly gameId: number;
   readonly playerId?: string;
-  readonly requestId?: string;
-  readonly wagerUsd: number;
   /** Outcome index of the spin; null for a forced outcome. */
   readonly outcomeIndex: number | null;
   readonly outcome: { readonly payoutUsd: number; readonly prizeTier: number };
@@ -145,13 +142,11 @@ async function csv(filter = ''): Promise<Record<string, string>[]> {
   return csvRecords(answer.text);
 }
 
+const SENT = Object.keys(SpinBody.properties) as (keyof SpinBody)[];
 const rowOf = (each: Spin) => ({
+  ...Object.fromEntries(SENT.map((name) => [name, `${each[name] ?? ''}`])),
   spinId: each.spinId,
   createdAt: each.createdAt,
-  gameId: `${each.gameId}`,
-  playerId: each.playerId,
-  requestId: each.requestId ?? '',
-  wagerUsd: `${each.wagerUsd}`,
   payoutUsd: `${each.outcome.payoutUsd}`,
   prizeTier: `${each.outcome.prizeTier}`,
   balanceUsd: `${each.balance.balanceUsd}`,
@@ -232,9 +227,7 @@ test("pages through a player's spins and tickets, and lists the player's bonus s
  * text, the service refuses the spin until the member has a value here.
  */
 const fullBody = (words: string): SpinBody => ({
-  ...(Object.fromEntries(
-    Object.keys(SpinBody.properties).map((name) => [name, `${words} ${name}`]),
-  ) as unknown as Required<SpinBody>),
+  ...(Object.fromEntries(SENT.map((name) => [name, `${words} ${name}`])) as unknown as Required<SpinBody>),
   gameId: slot,
   wagerUsd: 0.25,
 });

@@ -1,6 +1,4 @@
 /** Tests that every list of the ledger's columns matches the columns in Postgres. */
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { COLUMNS } from '../../../src/books/archive/columns.js';
 import { LEDGER, ledgerSql } from '../../../src/books/audit/auditColumns.js';
@@ -8,7 +6,6 @@ import { ENTRY } from '../../../src/domain/layouts.js';
 import { LEDGER_MEMBERS } from '../../../src/domain/ledgerColumns.js';
 import { allColumnsSql, COPY_LEDGER } from '../../../src/engine/ledger/ledgerRow.store.js';
 import { world } from '../../setup/world.js';
-import { ROOT } from '../../support/root.js';
 
 interface StoredColumn {
   name: string;
@@ -54,11 +51,4 @@ test('flushes, archives and the audit use every column of the ledger', () => {
 test('an outbox entry has every ledger column except text columns', () => {
   const members = LEDGER_MEMBERS.filter(([member, { type }]) => type !== 'text' && member !== 'partnerId');
   expect(Object.keys(ENTRY.members)).toEqual(expect.arrayContaining(members.map(([member]) => member)));
-});
-
-test('docs/archive.md names every column of the ledger', () => {
-  const [, listed] = /^\| `ledger\.parquet` \|[^|]*\| ([^|]*) \|$/m.exec(
-    readFileSync(join(ROOT, 'docs/archive.md'), 'utf8'),
-  )!;
-  expect(listed).toBe(names.map((name) => `\`${name}\``).join(', '));
 });
