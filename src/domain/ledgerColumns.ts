@@ -23,7 +23,7 @@ export interface LedgerColumn {
    * values.
    */
   readonly parquet: 'int64' | 'int32' | 'smallInt32' | 'text' | 'dictionary';
-  /** A text that the partner sends with a spin: histories show it under the member's name, CSV as a column. */
+  /** A text that the partner sends with a spin. Histories show it, in JSON and CSV, under its member's name. */
   readonly isSent?: true;
   /**
    * Readers that select this column. The archive, the audit and the histories are not listed, because they
@@ -163,7 +163,7 @@ export const LEDGER_MEMBERS = Object.entries(LEDGER_COLUMNS) as unknown as reado
   LedgerColumn,
 ])[];
 
-type SentMember = {
+export type SentMember = {
   [M in LedgerMember]: Columns[M] extends { readonly isSent: true } ? M : never;
 }[LedgerMember];
 export const SENT_MEMBERS = LEDGER_MEMBERS.filter(([, { isSent }]) => isSent).map(

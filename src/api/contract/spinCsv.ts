@@ -1,7 +1,7 @@
 /** Writes spins as CSV: their columns and rows. */
 import type { CsvText } from '../../domain/csv.js';
 import { entryTimeMs } from '../../domain/entryId.js';
-import { type LedgerEntry, SENT_MEMBERS } from '../../domain/ledgerColumns.js';
+import { type LedgerEntry, SENT_MEMBERS, type SentMember } from '../../domain/ledgerColumns.js';
 import { microsToUsdText } from '../../domain/money.js';
 import type { SpinTail } from '../../domain/spinTail.js';
 
@@ -18,11 +18,9 @@ interface CsvSpin {
 type SpinColumn = (spin: CsvSpin, csvText: CsvText) => string | number;
 
 const sent =
-  (member: (typeof SENT_MEMBERS)[number]): SpinColumn =>
-  ({ entry }, csvText) => {
-    const text = entry[member];
-    return text === null ? '' : csvText(text);
-  };
+  (member: SentMember): SpinColumn =>
+  ({ entry: { [member]: text } }, csvText) =>
+    text === null ? '' : csvText(text);
 
 /** The columns of `GET /spins`, in output order. */
 const SPIN_COLUMNS: Record<string, SpinColumn> = {

@@ -21,6 +21,7 @@ import { CommunityBonus } from '../communal/contract.js';
 import { endpointsOf } from '../contract/endpoint.js';
 import { RAFFLE_HISTORY, SLOT_HISTORY, STATEMENT_ENTRY } from '../contract/examples.js';
 import {
+  historyEnd,
   PlayerBalance,
   PlayerSpin,
   RafflePresentation,
@@ -130,23 +131,6 @@ export const RecallKind = choice(
   'Kind of the entry: spin, raffle ticket, blackjack round, or share of a communal progressive',
 );
 
-/** The members of a history that a recall shows unchanged; the others have their own rules below. */
-const { properties: shownUnchanged } = Type.Partial(
-  Type.Omit(PlayerSpin, [
-    'spinId',
-    'outcome',
-    'presentation',
-    'balance',
-    'communityBonus',
-    'sandbox',
-    'createdAt',
-    'gameId',
-    'wagerUsd',
-    'balanceBeforeUsd',
-    'balanceAfterUsd',
-  ]),
-);
-
 export const RecalledGame = Type.Object({
   kind: RecallKind,
   gameId: Type.Integer(),
@@ -163,7 +147,8 @@ export const RecalledGame = Type.Object({
   balance: Type.Optional(nullable(PlayerBalance)),
   communityBonus: Type.Optional(nullable(CommunityBonus)),
   sandbox: SandboxMark,
-  ...shownUnchanged,
+  requestId: Type.Optional(Type.String({ description: 'The `requestId` of the request' })),
+  ...Type.Partial(Type.Object(historyEnd)).properties,
   wagerUsd: usd('Stake of the player, in USD; 0 for a share'),
   payoutUsd: nullable(usd('Payout to the player, in USD; null while a round is open')),
   balanceBeforeUsd: usd('Balance of the player before the game, in USD'),

@@ -95,6 +95,15 @@ const spinMembers = {
 
 export const SpinResponse = Type.Object(spinMembers);
 
+/** Last members of a spin in histories, and of its part in a recall. */
+export const historyEnd = {
+  outcomeIndex: nullable(
+    Type.Integer({
+      description: "Index in the game's sequence of outcomes; null if a tester chose the outcome",
+    }),
+  ),
+};
+
 const historyMembers = {
   ...spinMembers,
   createdAt: timestamp(),
@@ -104,11 +113,7 @@ const historyMembers = {
   balanceAfterUsd: usd(
     'Equal to `balance.balanceUsd`: balance before − wager + payout + share of a bonus that the spin triggered',
   ),
-  outcomeIndex: nullable(
-    Type.Integer({
-      description: "Index in the game's sequence of outcomes; null if a tester chose the outcome",
-    }),
-  ),
+  ...historyEnd,
 };
 
 export const SpinRecord = Type.Object({ ...historyMembers, playerId: Type.String() });

@@ -53,17 +53,16 @@ const MEMBERS = Object.entries<Keywords>(SpinBody.properties).map(([name, schema
     isInteger: type === 'integer',
     /** False if the schema has a rule unknown to this parser, so bodies with the member are declined. */
     isKnown: (isText || isNumber) && Object.keys(others).length === 0,
-    isRequired: SpinBody.required.some((required) => required === name),
     place,
     bit: 1 << place,
   };
 });
-type Member = (typeof MEMBERS)[number];
 
 const BY_LETTER = Array.from({ length: 256 }, (_, letter) =>
   MEMBERS.filter(({ ending, isKnown }) => ending[0] === letter && isKnown),
 );
-const REQUIRED = MEMBERS.reduce((set, { isRequired, bit }) => (isRequired ? set | bit : set), 0);
+const required: readonly string[] = SpinBody.required;
+const REQUIRED = MEMBERS.reduce((set, { name, bit }) => (required.includes(name) ? set | bit : set), 0);
 
 /** The values of the body that is being read, by the places of their members. */
 const values: (string | number)[] = MEMBERS.map(() => '');
@@ -114,7 +113,7 @@ export function readPlainSpin(bytes: Buffer): SpinBody | undefined {
   return (set & REQUIRED) === REQUIRED ? bodyOf(values, set) : undefined;
 }
 
-function memberAt(bytes: Buffer, at: number): Member | undefined {
+function memberAt(bytes: Buffer, at: number): (typeof MEMBERS)[number] | undefined {
   const members = BY_LETTER[bytes[at]!] ?? [];
   for (let i = 0; i < members.length; i++) if (hasAt(bytes, at, members[i]!.ending)) return members[i];
   return undefined;

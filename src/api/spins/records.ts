@@ -2,7 +2,7 @@
 import { entryTimeMs } from '../../domain/entryId.js';
 import { jsonUsd, parseExactJson } from '../../domain/exactJson.js';
 import type { Partner } from '../../domain/game.js';
-import { type LedgerEntry, SENT_MEMBERS } from '../../domain/ledgerColumns.js';
+import { type LedgerEntry, SENT_MEMBERS, type SentMember } from '../../domain/ledgerColumns.js';
 import { ENTRY_KINDS, isShownAsSpin } from '../../domain/ledgerEntry.js';
 import { microsToUsdText } from '../../domain/money.js';
 import { NO_TAIL, type SpinTail, tailOfEntry } from '../../domain/spinTail.js';
@@ -63,7 +63,7 @@ export async function spinTexts(
     const spinId = spinIds.encodeOne(id, partnerId);
     const fragment = game.fragments[outcomeCode]!;
     const response = spinResponse(spinId, fragment, balanceMicros, undefined, NO_TAIL, bonus);
-    const textOf = (member: (typeof SENT_MEMBERS)[number]): string =>
+    const textOf = (member: SentMember): string =>
       entry[member] === null ? '' : `,"${member}":${JSON.stringify(entry[member])}`;
     const player = hasPlayer ? textOf('playerId') : '';
     const forced = tail.isForced ? FORCED : '';

@@ -34,10 +34,7 @@ export function gameDenial(
 
 /**
  * Returns why a spin or a deal is denied now. The key comes first. A dealing switch comes after KS-4006 and
- * before all other errors of a game (docs/contract.md §8.2).
- *
- * @param refusal the error of the key
- * @param judgement the error of {@link gameDenial}
+ * before all other errors of {@link gameDenial} (docs/contract.md §8.2).
  */
 export function denialOf(
   rules: Pick<SpinRules, 'stopOf'>,
@@ -47,6 +44,5 @@ export function denialOf(
   judgement: ErrorEntry | undefined,
 ): ErrorEntry | undefined {
   if (refusal !== undefined) return refusal;
-  const stop = game === undefined ? undefined : rules.stopOf(partner);
-  return stop ?? judgement;
+  return (game === undefined ? undefined : rules.stopOf(partner)) ?? judgement;
 }

@@ -186,8 +186,7 @@ class PendingSpin implements SpinCommand {
     // A requestId that is bound to a round is never valid for a spin.
     const isWager =
       game === undefined ? isUnsure : !isRounds && isExactly(game.wagerMicros, body.wagerUsd, text);
-    const otherKind = isRounds ? ERRORS.blackjackOnly : undefined;
-    const denial = gameDenial(game, isWager, ifUnknown, otherKind);
+    const denial = gameDenial(game, isWager, ifUnknown, isRounds ? ERRORS.blackjackOnly : undefined);
     this.game = game;
     this.#judgement = denial;
     this.mayEqual = isWager;
