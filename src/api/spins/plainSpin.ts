@@ -30,15 +30,10 @@ const ENDS_TEXT = Uint8Array.from({ length: 256 }, (_, byte) =>
 /** A double distinguishes decimals of up to 15 digits. */
 const NUMBER_CHARACTERS_MAX = 15;
 
-interface Keywords {
-  readonly type?: unknown;
-  readonly description?: string;
-  readonly pattern?: string;
-  readonly minimum?: number;
-  readonly maximum?: number;
-}
+type Texts = Partial<Record<'type' | 'description' | 'pattern', string>>;
+type Numbers = Partial<Record<'minimum' | 'maximum', number>>;
 
-const MEMBERS = Object.entries<Keywords>(SpinBody.properties).map(([name, schema], place) => {
+const MEMBERS = Object.entries<Texts & Numbers>(SpinBody.properties).map(([name, schema], place) => {
   const { type, description: _, pattern, minimum = 0, maximum = Infinity, ...others } = schema;
   const charactersMax = Number(/\{1,(\d+)\}\$$/.exec(pattern ?? '')?.[1]);
   const isText = type === 'string' && pattern === opaquePattern(charactersMax);
