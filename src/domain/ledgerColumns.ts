@@ -23,7 +23,7 @@ export interface LedgerColumn {
    * values.
    */
   readonly parquet: 'int64' | 'int32' | 'smallInt32' | 'text' | 'dictionary';
-  /** A text that the partner sends with a spin. Histories show it, in JSON and CSV, under its member's name. */
+  /** A text that the partner sends with a spin. Histories show it under its member's name, also in CSV. */
   readonly isSent?: true;
   /**
    * Readers that select this column. The archive, the audit and the histories are not listed, because they
