@@ -17,7 +17,7 @@ import { writeAuditEntry } from '../../postgres/auditLog.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 import { boundLocks } from '../../postgres/limits.js';
 import { raw, safe } from '../../postgres/statements.js';
-import { movePots } from '../audit/communalBoundary.store.js';
+import { movePots } from '../audit/boundary.store.js';
 import { idsOfDay, partitionOf } from './ledgerDays.store.js';
 
 /** Advisory lock. It ensures that only one process drops a day at a time. */

@@ -29,7 +29,7 @@ import { auditLoaded, auditSealed } from './blockAudit.js';
 import { type CommunalReads, openCommunalReads } from './communalAuditReads.store.js';
 import { CommunalStoresAudit } from './communalStores.js';
 import { openRoundReads, type RoundReads } from './gameAuditReads.store.js';
-import { LedgerPass } from './ledgerPass.js';
+import { type PassedLedger, passLedger } from './ledgerPass.js';
 import { auditPlayerStatuses, SeenStatuses } from './playerStatusAudit.js';
 import { auditPublicLog } from './publicLogAudit.js';
 import { Redrawn } from './redrawn.js';
@@ -121,23 +121,21 @@ async function run(
     const options = { redrawn, isEveryBlock: redraw };
     await auditSealed(snapshot, findings, options, (done) => onProgress('blocks', done, 0));
     const anchors = await auditPublicLog(snapshot, findings);
-    const pass = new LedgerPass(facts, findings);
     const started = performance.now();
-    await pass.begin(snapshot);
-    await pass.read(snapshot.ledger, redrawn.filling(postgres), () => onProgress('ledger', pass.rows, total));
+    const pass = await passLedger(snapshot, findings, redrawn.filling(postgres), (rows) =>
+      onProgress('ledger', rows, total),
+    );
     speed.rows = pass.rows;
     speed.seconds = (performance.now() - started) / 1000;
     onProgress('postings', 0, 0);
-    await snapshot.unbalancedPostings(
-      (row) =>
-        findings.found(
-          'double-entry',
-          'the postings of the entry do not sum to zero',
-          { entry: row.big(0).toString() },
-          '0 of 2 postings',
-          `${row.text(1)} of ${row.big(2)} postings`,
-        ),
-      async () => {},
+    await snapshot.unbalancedPostings((row) =>
+      findings.found(
+        'double-entry',
+        'the postings of the entry do not sum to zero',
+        { entry: row.big(0).toString() },
+        '0 of 2 postings',
+        `${row.text(1)} of ${row.big(2)} postings`,
+      ),
     );
     findings.looked('double-entry', 'entries with their postings', pass.rows);
     for (const auditNotes of Object.values(NOTES)) await auditNotes(snapshot, findings);
@@ -175,13 +173,10 @@ async function movesEnded(
  */
 const NOTES: { readonly [T in GameType]: (snapshot: Snapshot, findings: Findings) => Promise<void> } = {
   slot: (snapshot, findings) =>
-    snapshot.strayCommunal(
-      (row) => {
-        const problem = `a record of a communal progressive (${row.text(0)}) names no entry of the ledger`;
-        findings.found('communal', problem, { entry: row.big(1).toString(), game: row.int(2) });
-      },
-      async () => {},
-    ),
+    snapshot.strayCommunal((row) => {
+      const problem = `a record of a communal progressive (${row.text(0)}) names no entry of the ledger`;
+      findings.found('communal', problem, { entry: row.big(1).toString(), game: row.int(2) });
+    }),
   raffle: (snapshot, findings) =>
     snapshot.strayTickets(
       strayRequest(
@@ -189,7 +184,6 @@ const NOTES: { readonly [T in GameType]: (snapshot: Snapshot, findings: Findings
         'the requestId of a ticket has no record of its own',
         'a requestId is recorded for a ticket that is not in the ledger',
       ),
-      async () => {},
     ),
   blackjack: auditRounds,
 };
@@ -202,7 +196,6 @@ const auditStrayRequests = (snapshot: Snapshot, findings: Findings): Promise<voi
       "a released requestId is missing in the runs, or can't be found there",
       'a run has a requestId that is not in the ledger',
     ),
-    async () => {},
   );
 
 const strayRequest =
@@ -224,7 +217,7 @@ interface Stores extends Pick<StoresAudit, 'postgres' | 'redis' | 'findings'> {
 async function auditStores(
   { sql, nodes, postgres, redis, findings, onProgress }: Stores,
   facts: Facts,
-  pass: LedgerPass,
+  pass: PassedLedger,
 ): Promise<void> {
   const communal = new CommunalStoresAudit(facts, findings, {
     postgres: guarded('Postgres', openCommunalReads(sql)),
@@ -238,7 +231,7 @@ async function auditStores(
   await auditPlayerStatuses({ facts, findings, onRecord, redis, seen });
   const reads = guarded('Postgres', openRoundReads(sql));
   await auditOpenRounds({ facts, findings, reads, redis });
-  await auditRequests(stores, pass);
+  await auditRequests(stores, pass.requests);
   onProgress('loaded blocks', 0, 0);
   await auditLoaded(facts, findings, postgres, redis);
   await auditCells(stores);

@@ -2,6 +2,7 @@
 import { AUDITED_KINDS, auditedCodesSql } from '../../domain/auditedKinds.js';
 import { allColumnsSql, fieldsOf, LEDGER_FIELDS } from '../../engine/ledger/ledgerRow.store.js';
 import type { BoundIds } from '../../engine/requestIds/requestRunReads.store.js';
+import { cellSql } from './ids.js';
 
 /**
  * Columns of communal progressives: the event that an entry fired, the share that the entry is, and the share
@@ -90,7 +91,7 @@ export const strayRequests = ({ ranges, oldestId, keptFromId }: BoundIds): strin
   FROM (SELECT entry_id, game_id, request_id, substr(sha256(convert_to(partner_id || ':' || request_id, 'UTF8')), 1, 8) AS hash,
           EXISTS (SELECT 1 FROM (VALUES ${ranges.map(({ cell, fromId, beforeId }) => `(${cell}, ${fromId}, ${beforeId})`).join()}) AS bound (cell, from_id, before_id)
                   WHERE bound.cell = cells.cell AND entry_id >= from_id AND entry_id < before_id) AS binds
-        FROM ledger JOIN cells ON cell = ((entry_id >> 14) & 255)
+        FROM ledger JOIN cells ON cell = ${cellSql('entry_id')}
         WHERE kind IN ${auditedCodesSql(({ binds }) => binds === 'spins')} AND request_id IS NOT NULL AND entry_id BETWEEN ${oldestId} AND handed_over_id) AS booked
   FULL JOIN (SELECT hash, entry_id, count(*) AS times, bool_and(is_found) AS is_found
         FROM (SELECT substr(pairs, i * 16 + 1, 8) AS hash, substr(pairs, i * 16 + 1, 8) >= first_hash AS is_found,

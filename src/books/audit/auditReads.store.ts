@@ -13,9 +13,15 @@ import type { Sql, Transaction } from '../../postgres/connection.js';
 import { type CopyRow, orGone, readRows } from '../../postgres/copy.js';
 import { arrayOf, raw, rowsOf, safe } from '../../postgres/statements.js';
 import { BLOCK_COLUMNS, ledgerSql, STRAY_TICKETS, strayRequests } from './auditColumns.js';
-import { BOUNDARY_PLAYERS, type BoundaryFacts, boundaryFacts, KEPT_ENTRIES } from './boundaryReads.store.js';
+import {
+  BOUNDARY_PLAYERS,
+  type BoundaryFacts,
+  boundaryFacts,
+  type DroppedPotReads,
+  droppedPotReads,
+  KEPT_ENTRIES,
+} from './boundary.store.js';
 import { type CommunalFacts, communalFacts, strayCommunal } from './communalAuditReads.store.js';
-import { type DroppedPotReads, droppedPotReads } from './communalBoundary.store.js';
 import {
   type AuditedGameDay,
   type AuditedRaffle,
@@ -102,7 +108,7 @@ export interface Facts {
 
 export const intentKey = (partnerId: number, requestId: string): string => `${partnerId}:${requestId}`;
 /** @param onPause awaited after each network chunk */
-type ReadAll = (onRow: (row: CopyRow) => void, onPause: () => Promise<void>) => Promise<void>;
+type ReadAll = (onRow: (row: CopyRow) => void, onPause?: () => Promise<void>) => Promise<void>;
 
 export interface Snapshot {
   readonly facts: Facts;
@@ -112,7 +118,7 @@ export interface Snapshot {
   readonly boundaryPlayers: ReadAll;
   /** Entries of dropped days that are kept permanently, with the fields of `KEPT`. */
   readonly keptEntries: ReadAll;
-  /** Records of communal progressives before the boundary of dropped days (communalBoundary.ts). */
+  /** Records of communal progressives before the boundary of dropped days. */
   readonly droppedPots: DroppedPotReads<ReadAll>;
   /** All blocks by game and index, with the fields of `BLOCKS`. */
   readonly blocks: ReadAll;

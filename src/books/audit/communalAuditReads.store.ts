@@ -1,10 +1,10 @@
 /** Reads communal progressives for the audit, from the snapshot and from the current state. */
 import { AUDITED_KINDS } from '../../domain/auditedKinds.js';
 import type { BonusNotice, CommunalRules } from '../../domain/communal.js';
-import { entryCellSql } from '../../domain/entryId.js';
 import { noticesOfSpins } from '../../engine/communal/communal.store.js';
 import type { Sql, Transaction } from '../../postgres/connection.js';
 import { arrayOf, raw } from '../../postgres/statements.js';
+import { cellSql } from './ids.js';
 
 export interface CommunalFacts {
   readonly rules: readonly {
@@ -158,7 +158,7 @@ async function potsOf(tx: Transaction): Promise<CommunalFacts['pots']> {
 
 async function tellersOf(tx: Transaction): Promise<CommunalFacts['tellers']> {
   const rows = await tx<{ cell: number; toldBy: bigint }[]>`
-    SELECT ${raw(entryCellSql('told_by'))}::int AS cell, max(told_by) AS told_by FROM communal_shares
+    SELECT ${raw(cellSql('told_by'))}::int AS cell, max(told_by) AS told_by FROM communal_shares
     WHERE told_by IS NOT NULL GROUP BY 1`;
   return new Map(rows.map((row) => [row.cell, row.toldBy]));
 }

@@ -4,17 +4,17 @@
  * The audit has its own implementation of the rules, so that an error in domain/communal.ts or in lua/ does
  * not go unnoticed.
  */
-
+import { dayOf } from '../../domain/days.js';
 import type { CopyRow } from '../../postgres/copy.js';
-import { LEDGER } from './auditColumns.js';
+import type { Facts, Snapshot } from './auditReads.store.js';
+import { type BoundaryPot, DROPPED_DAYS, DROPPED_EVENTS, DROPPED_SHARES } from './boundary.store.js';
 import type { CommunalFacts } from './communalAuditReads.store.js';
-import type { BoundaryPot } from './communalBoundary.store.js';
-import type { Findings, Place } from './report.js';
-import { idOf, type PlayerTable } from './tables.js';
+import { timeMsOf } from './ids.js';
+import { type CheckedEntry, isDealt, type LedgerCheck } from './ledgerCheck.js';
+import type { Findings, Place, Value } from './report.js';
+import type { PlayerTable } from './tables.js';
 
-const MINUTE_MS = 60_000n;
-/** Number of bits below the timestamp in an entry id. */
-const TIME_SHIFT = 22n;
+const MINUTE_MS = 60_000;
 const WHOLE = 10_000n;
 const REMEMBERED_MAX = 201;
 
@@ -27,6 +27,14 @@ const BALANCE_MAX = 9e15 - 1e12;
 const WAITING_MAX = 10_000;
 
 type RulesFact = CommunalFacts['rules'][number];
+
+interface Paid {
+  readonly shares: bigint;
+  readonly micros: bigint;
+}
+
+const NOTHING: Paid = { shares: 0n, micros: 0n };
+const paidText = ({ shares, micros }: Paid): string => `${shares} shares, ${micros}`;
 
 /** State of a pot at the current entry of the ledger. */
 interface Pot {
@@ -52,25 +60,25 @@ interface Pot {
   }[];
 }
 
-export class CommunalReplay {
+export class CommunalReplay implements LedgerCheck {
   readonly #pots = new Map<number, Pot>();
   /** Number of pending share notices by player. */
   readonly #waiting = new Map<string, number>();
   /** Newest share that each player was notified of. */
   readonly #notifiedUpTo = new Map<string, bigint>();
   /** Paid shares by game and day. */
-  readonly #days = new Map<string, { readonly shares: bigint; readonly micros: bigint }>();
+  readonly #days = new Map<string, Paid>();
   #spins = 0;
   #fired = 0;
   #paid = 0;
 
-  /** @param players state of the players at the entry being replayed */
+  /** @param players must have passed an entry before this check gets it */
   constructor(
-    private readonly facts: CommunalFacts,
+    private readonly facts: Pick<Facts, 'communal' | 'boundary'>,
     private readonly findings: Findings,
-    private readonly players: PlayerTable,
+    private readonly players: Pick<PlayerTable, 'find' | 'balance'>,
   ) {
-    for (const rules of facts.rules) {
+    for (const rules of facts.communal.rules) {
       if (rules.inForceFrom === null) continue;
       this.#pot(rules.gameId).ahead.push({
         id: rules.inForceFrom,
@@ -82,7 +90,7 @@ export class CommunalReplay {
         },
       });
     }
-    for (const { gameId, noteId, amountMicros, budgetMicros } of facts.fundings) {
+    for (const { gameId, noteId, amountMicros, budgetMicros } of facts.communal.fundings) {
       this.#pot(gameId).ahead.push({
         id: noteId,
         apply: (pot) => {
@@ -99,19 +107,69 @@ export class CommunalReplay {
   }
 
   /**
-   * Initializes a pot at the boundary, where the oldest kept day begins.
-   * @param fromId first entry id of the kept ledger
+   * Starts at the boundary, and checks the dropped days before it: archived payouts equal the recorded
+   * shares, the shares of an event sum to its payout, and budgets follow from payouts and fundings.
    */
-  begin(at: BoundaryPot, fromId: bigint): void {
+  async begin({ droppedPots }: Pick<Snapshot, 'droppedPots'>): Promise<void> {
+    const { fromId, pots } = this.facts.boundary;
+    if (fromId === 0n) return;
+    const paid = new Map<number, bigint>();
+    await droppedPots.days((row) => {
+      const gameId = row.int(DROPPED_DAYS.gameId);
+      const micros = this.#droppedDay(row, gameId, row.text(DROPPED_DAYS.day));
+      paid.set(gameId, (paid.get(gameId) ?? 0n) + micros);
+    });
+    for (const pot of pots) this.#beginPot(pot, fromId, paid.get(pot.gameId) ?? 0n);
+    let events = 0;
+    await droppedPots.events((row) => {
+      events++;
+      this.#droppedEvent(row);
+    });
+    this.findings.looked('communal', 'events of dropped days', events);
+    await droppedPots.shares((row) => {
+      const key = `${row.int(DROPPED_SHARES.partnerId)}:${row.text(DROPPED_SHARES.playerId)}`;
+      const waiting = row.safe(DROPPED_SHARES.waiting);
+      const notifiedTo = row.big(DROPPED_SHARES.notifiedTo);
+      if (waiting > 0) this.#waiting.set(key, waiting);
+      if (notifiedTo > 0n) this.#notifiedUpTo.set(key, notifiedTo);
+    });
+  }
+
+  /** Returns what the game's pot paid on a dropped day, by the archive. */
+  #droppedDay(row: CopyRow, gameId: number, day: string): bigint {
+    const sum = (shares: number, micros: number): Paid =>
+      row.isNull(shares) ? NOTHING : { shares: row.big(shares), micros: row.big(micros) };
+    const archived = sum(DROPPED_DAYS.archived, DROPPED_DAYS.archivedMicros);
+    const [expected, found] = [archived, sum(DROPPED_DAYS.booked, DROPPED_DAYS.bookedMicros)].map(paidText);
+    if (expected !== found) {
+      const problem = 'the shares of a dropped day differ from its archive';
+      this.#found(problem, { game: gameId, day }, expected, found);
+    }
+    if (archived !== NOTHING) this.#days.set(`${gameId}/${day}`, archived);
+    return archived.micros;
+  }
+
+  #beginPot(at: BoundaryPot, fromId: bigint, paid: bigint): void {
+    const { rules, fundings } = this.facts.communal;
+    const budget = fundings
+      .filter(({ gameId, noteId }) => gameId === at.gameId && noteId < fromId)
+      .reduce((sum, { amountMicros }) => sum + amountMicros, -paid);
+    if (at.budgetMicros !== budget) {
+      const problem = 'the budget at the start of the oldest kept day is not fundings − shares';
+      this.#found(problem, { game: at.gameId }, budget, at.budgetMicros);
+    }
+    for (const { playerId, spinId } of at.recent) {
+      if (spinId < fromId) continue;
+      const problem = 'the recent players at the start of the oldest kept day include a later spin';
+      this.#found(problem, { game: at.gameId, player: playerId, entry: spinId.toString() });
+    }
     const pot = this.#pot(at.gameId);
     // Rules that a recovery puts into force carry the id of the newest entry of their cell. That id may lie
     // before the boundary, so rule changes are selected by version, not by id.
     pot.ahead = pot.ahead.filter(({ id, version }) =>
       version === undefined ? id >= fromId : version > at.version,
     );
-    pot.rules = this.facts.rules.find(
-      ({ gameId, version }) => gameId === at.gameId && version === at.version,
-    );
+    pot.rules = rules.find(({ gameId, version }) => gameId === at.gameId && version === at.version);
     pot.remembers = at.remembersPlayers;
     pot.progress = at.progress;
     pot.budget = at.budgetMicros;
@@ -119,31 +177,40 @@ export class CommunalReplay {
     pot.due = [...at.due];
   }
 
-  /**
-   * Initializes the share notices of a player.
-   * @param waiting number of pending notices
-   * @param notifiedTo newest share already notified; 0 if none
-   */
-  beginPlayer(partnerId: number, playerId: string, waiting: number, notifiedTo: bigint): void {
-    const key = `${partnerId}:${playerId}`;
-    if (waiting > 0) this.#waiting.set(key, waiting);
-    if (notifiedTo > 0n) this.#notifiedUpTo.set(key, notifiedTo);
+  #droppedEvent(row: CopyRow): void {
+    const at = { game: row.int(DROPPED_EVENTS.gameId), event: row.big(DROPPED_EVENTS.eventId).toString() };
+    const progress = row.big(DROPPED_EVENTS.progress);
+    const paid = row.big(DROPPED_EVENTS.paid);
+    const its = this.facts.communal.rules.find(
+      ({ gameId, version }) => gameId === at.game && version === row.int(DROPPED_EVENTS.version),
+    );
+    const tier = its?.tiers.findLast(({ triggerAtSpins }) => progress % triggerAtSpins === 0n);
+    const isPaid = row.text(DROPPED_EVENTS.status) === 'PAID';
+    const isOfRules =
+      its?.isEnabled === true &&
+      progress % its.triggerInterval === 0n &&
+      tier?.level === row.int(DROPPED_EVENTS.tier) &&
+      paid <= tier.amountMicros &&
+      (isPaid || paid === 0n);
+    if (!isOfRules) this.#found('an event of a dropped day does not follow from its rules', at);
+    const expected = `${row.int(DROPPED_EVENTS.winners)} shares, ${paid}`;
+    const found = `${row.big(DROPPED_EVENTS.shares)} shares, ${row.big(DROPPED_EVENTS.shared)}`;
+    if (expected !== found)
+      this.#found('the shares of an event of a dropped day do not sum to its payout', at, expected, found);
   }
 
-  /** Adds the payout of a game's pot on a dropped day. */
-  droppedDay(gameId: number, day: string, shares: bigint, micros: bigint): void {
-    this.#days.set(`${gameId}/${day}`, { shares, micros });
+  row(entry: CheckedEntry): void {
+    if (isDealt(entry.kind)) this.#spin(entry);
+    else if (entry.kind === 'communalShare') this.#share(entry);
   }
 
-  spin(row: CopyRow, high: number, low: number, playerId: string): void {
-    if (this.#pots.size === 0) return;
-    const id = idOf(high, low);
-    if (this.facts.pots.length === 0) return;
-    const gameId = row.int(LEDGER.gameId);
-    this.#notified(row, id, playerId);
+  #spin(entry: CheckedEntry): void {
+    if (this.#pots.size === 0 || this.facts.communal.pots.length === 0) return;
+    const { id, gameId, playerId, event } = entry;
+    this.#notified(entry);
     const pot = this.#pots.get(gameId);
     if (pot === undefined) {
-      if (!row.isNull(LEDGER.eventGame)) this.#notFired(gameId, id);
+      if (event !== undefined) this.#notFired(gameId, id);
       return;
     }
     this.#advance(pot, id);
@@ -162,38 +229,32 @@ export class CommunalReplay {
       this.#spins++;
       pot.progress++;
     }
-    if (isCounted && pot.progress % rules.triggerInterval === 0n) this.#fire(pot, rules, row, id, playerId);
-    else if (!row.isNull(LEDGER.eventGame)) this.#notFired(gameId, id);
+    if (isCounted && pot.progress % rules.triggerInterval === 0n) this.#fire(pot, rules, entry);
+    else if (event !== undefined) this.#notFired(gameId, id);
     if (!pot.remembers) return;
     pot.recent.delete(playerId);
     pot.recent.set(playerId, id);
     if (pot.recent.size > REMEMBERED_MAX) pot.recent.delete(pot.recent.keys().next().value!);
   }
 
-  share(row: CopyRow, id: bigint, ms: number, playerId: string): void {
+  #share(entry: CheckedEntry): void {
     this.#paid++;
-    const gameId = row.int(LEDGER.gameId);
-    const partnerId = row.int(LEDGER.partnerId);
-    const micros = row.big(LEDGER.creditMicros);
-    this.#sum(gameId, new Date(ms).toISOString().slice(0, 10), micros);
+    const { id, gameId, partnerId, playerId, share } = entry;
+    const micros = BigInt(entry.credit);
+    const key = `${gameId}/${dayOf(entry.timeMs)}`;
+    const sum = this.#days.get(key) ?? NOTHING;
+    this.#days.set(key, { shares: sum.shares + 1n, micros: sum.micros + micros });
     const at = { game: gameId, entry: id.toString(), partner: partnerId, player: playerId };
-    const rest = [row.safe(LEDGER.wagerMicros), row.safe(LEDGER.outcomeIndex), row.int(LEDGER.outcomeCode)];
-    if (rest.some((value) => value !== 0) || !row.isNull(LEDGER.requestId)) {
-      this.#found(
-        'a share must not have a wager, index, outcome or requestId',
-        at,
-        '0, 0, 0',
-        rest.join(', '),
-      );
+    const rest = [entry.wager, entry.index, entry.code];
+    if (rest.some((value) => value !== 0) || entry.requestId !== undefined) {
+      const problem = 'a share must not have a wager, index, outcome or requestId';
+      this.#found(problem, at, '0, 0, 0', rest.join(', '));
     }
-    const isBooked = this.facts.pots.length > 0 && !row.isNull(LEDGER.shareEvent);
-    if (!isBooked) {
-      this.#found('a share of the ledger has no share record', at);
-    } else {
+    if (share === undefined) this.#found('a share of the ledger has no share record', at);
+    else {
       const wanted = [micros, gameId, playerId].join(', ');
-      const booked = [row.big(LEDGER.shareAmount), row.int(LEDGER.shareGame), row.text(LEDGER.sharePlayer)];
-      if (booked.join(', ') !== wanted)
-        this.#found('a share record differs from the ledger', at, wanted, booked.join(', '));
+      const booked = [share.micros, share.gameId, share.playerId].join(', ');
+      if (booked !== wanted) this.#found('a share record differs from the ledger', at, wanted, booked);
     }
     const pot = this.#pots.get(gameId);
     const due = pot?.due.shift();
@@ -202,27 +263,22 @@ export class CommunalReplay {
       return;
     }
     if (due.playerId !== playerId || due.micros !== micros) {
-      this.#found(
-        'the player or amount of a share does not follow from its event',
-        at,
-        `${due.playerId} ${due.micros}`,
-        `${playerId} ${micros}`,
-      );
+      const problem = 'the player or amount of a share does not follow from its event';
+      this.#found(problem, at, `${due.playerId} ${due.micros}`, `${playerId} ${micros}`);
     }
-    if (isBooked && row.big(LEDGER.shareEvent) !== due.eventId) {
-      this.#found('a share record names the wrong event', at, due.eventId, row.big(LEDGER.shareEvent));
-    }
+    if (share !== undefined && share.eventId !== due.eventId)
+      this.#found('a share record names the wrong event', at, due.eventId, share.eventId);
     pot.budget -= micros;
     if (due.isTrigger) return;
     const player = `${partnerId}:${playerId}`;
     this.#waiting.set(player, (this.#waiting.get(player) ?? 0) + 1);
   }
 
-  finish(): void {
+  end(): void {
     this.#compareDays();
     for (const [gameId, pot] of this.#pots) {
       this.#advance(pot, 2n ** 63n);
-      const booked = this.facts.pots.find((each) => each.gameId === gameId);
+      const booked = this.facts.communal.pots.find((each) => each.gameId === gameId);
       const at = { game: gameId };
       for (const { eventId, playerId } of pot.due) {
         this.#found('a share of an event is missing in the ledger', {
@@ -258,21 +314,15 @@ export class CommunalReplay {
     findings.looked('communal', 'shares', this.#paid);
   }
 
-  #sum(gameId: number, day: string, micros: bigint): void {
-    const sum = this.#days.get(`${gameId}/${day}`) ?? { shares: 0n, micros: 0n };
-    this.#days.set(`${gameId}/${day}`, { shares: sum.shares + 1n, micros: sum.micros + micros });
-  }
-
   #compareDays(): void {
     const booked = new Map(
-      this.facts.days.map(({ gameId, day, shares, paidMicros }) => [
+      this.facts.communal.days.map(({ gameId, day, shares, paidMicros: micros }) => [
         `${gameId}/${day}`,
-        `${shares} shares, ${paidMicros}`,
+        paidText({ shares, micros }),
       ]),
     );
     for (const key of new Set([...booked.keys(), ...this.#days.keys()])) {
-      const sum = this.#days.get(key) ?? { shares: 0n, micros: 0n };
-      const expected = `${sum.shares} shares, ${sum.micros}`;
+      const expected = paidText(this.#days.get(key) ?? NOTHING);
       const found = booked.get(key) ?? 'no row';
       const at = { game: Number(key.split('/')[0]), day: key.split('/')[1]! };
       if (found !== expected)
@@ -312,14 +362,12 @@ export class CommunalReplay {
    * Verifies the share that a spin notified its player of. The share must belong to the player, lie before
    * the spin, and be the oldest pending one.
    */
-  #notified(row: CopyRow, id: bigint, playerId: string): void {
-    if (row.isNull(LEDGER.toldShare)) return;
-    const partnerId = row.int(LEDGER.partnerId);
-    const shareId = row.big(LEDGER.toldShare);
-    const isTrigger = row.int(LEDGER.toldTrigger) === 1;
+  #notified({ told, id, partnerId, playerId }: CheckedEntry): void {
+    if (told === undefined) return;
+    const { shareId, isTrigger } = told;
     const at = { entry: shareId.toString(), notified: id.toString(), partner: partnerId, player: playerId };
-    const isOwn = row.int(LEDGER.toldPartner) === partnerId && row.text(LEDGER.toldPlayer) === playerId;
-    const isLater = isTrigger ? row.big(LEDGER.toldEvent) === id : shareId < id;
+    const isOwn = told.partnerId === partnerId && told.playerId === playerId;
+    const isLater = isTrigger ? told.eventId === id : shareId < id;
     if (!isOwn || !isLater) this.#found('a share was not notified by a later spin of its player', at);
     if (isTrigger) return;
     const key = `${partnerId}:${playerId}`;
@@ -331,13 +379,12 @@ export class CommunalReplay {
     else this.#waiting.delete(key);
   }
 
-  #fire(pot: Pot, rules: RulesFact, row: CopyRow, id: bigint, playerId: string): void {
+  #fire(pot: Pot, rules: RulesFact, entry: CheckedEntry): void {
+    const { id, gameId, event } = entry;
     const tier = rules.tiers.findLast(({ triggerAtSpins }) => pot.progress % triggerAtSpins === 0n);
-    const gameId = row.int(LEDGER.gameId);
-    const isBooked = !row.isNull(LEDGER.eventGame);
     const at = { game: gameId, event: id.toString(), progress: Number(pot.progress) };
     if (tier === undefined) {
-      if (isBooked) this.#found('an event is on record although no tier fires', at);
+      if (event !== undefined) this.#found('an event is on record although no tier fires', at);
       return;
     }
     this.#fired++;
@@ -347,24 +394,13 @@ export class CommunalReplay {
       isPaid = rules.paysRemaining && pot.budget > 0n;
       amount = isPaid ? pot.budget : 0n;
     }
-    if (isPaid)
-      pot.due = this.#sharesOf(pot, rules, { id, partnerId: row.int(LEDGER.partnerId), playerId }, amount);
+    if (isPaid) pot.due = this.#sharesOf(pot, rules, entry, amount);
     const paid = pot.due.reduce((sum, { micros }) => sum + micros, 0n);
     const status = isPaid ? 'PAID' : 'SKIPPED_BUDGET';
-    const expected = [gameId, rules.version, pot.progress, tier.level, paid, pot.due.length, status].join(
-      ', ',
-    );
-    const found = isBooked
-      ? [
-          row.int(LEDGER.eventGame),
-          row.int(LEDGER.eventVersion),
-          row.big(LEDGER.eventProgress),
-          row.int(LEDGER.eventTier),
-          row.big(LEDGER.eventPaid),
-          row.int(LEDGER.eventWinners),
-          row.text(LEDGER.eventStatus),
-        ].join(', ')
-      : 'none';
+    const { version } = rules;
+    const winners = pot.due.length;
+    const expected = [gameId, version, pot.progress, tier.level, paid, winners, status].join(', ');
+    const found = event === undefined ? 'none' : Object.values(event).join(', ');
     if (found !== expected)
       this.#found('an event differs from the event that follows from the ledger', at, expected, found);
   }
@@ -376,10 +412,10 @@ export class CommunalReplay {
   #sharesOf(
     pot: Pot,
     rules: RulesFact,
-    { id, partnerId, playerId }: { id: bigint; partnerId: number; playerId: string },
+    { id, timeMs, partnerId, playerId }: CheckedEntry,
     amount: bigint,
   ): Pot['due'] {
-    const oldestMs = (id >> TIME_SHIFT) - BigInt(rules.windowMinutes) * MINUTE_MS;
+    const oldestMs = timeMs - rules.windowMinutes * MINUTE_MS;
     const { balance } = this.players;
     const hasRoom = (player: string): boolean => {
       const slot = this.players.find(partnerId, player);
@@ -387,7 +423,7 @@ export class CommunalReplay {
     };
     const community = [...pot.recent]
       .reverse()
-      .filter(([player, spin]) => player !== playerId && spin >> TIME_SHIFT >= oldestMs)
+      .filter(([player, spin]) => player !== playerId && timeMsOf(spin) >= oldestMs)
       .slice(0, rules.communitySize)
       .map(([player]) => player)
       .filter(
@@ -409,12 +445,7 @@ export class CommunalReplay {
     );
   }
 
-  #found(
-    problem: string,
-    at: Place,
-    expected?: bigint | number | string,
-    found?: bigint | number | string,
-  ): void {
+  #found(problem: string, at: Place, expected?: Value, found?: Value): void {
     this.findings.found('communal', problem, at, expected, found);
   }
 }

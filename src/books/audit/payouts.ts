@@ -92,7 +92,7 @@ function prizesOf(ticketPrice: string, values: readonly string[]): Payouts {
  * sheets and prize tables become findings.
  */
 export function allPayouts(
-  facts: Facts,
+  facts: Pick<Facts, 'sheets' | 'raffles' | 'tables'>,
   findings: Findings,
 ): { payouts: Map<number, Payouts>; prizes: Map<number, Payouts> } {
   const payouts = new Map<number, Payouts>();

@@ -4,12 +4,12 @@
  * the void must have a refund or a recorded failure, including tickets of dropped days.
  */
 import type { SpinIds } from '../../domain/spinId.js';
-import type { CopyRow } from '../../postgres/copy.js';
-import { LEDGER } from './auditColumns.js';
 import type { Facts } from './auditReads.store.js';
 import type { AuditedRaffle, AuditedRefunds } from './gameAuditReads.store.js';
+import type { IndexCheck } from './indexCheck.js';
+import { type CheckedEntry, isDealt, type LedgerCheck } from './ledgerCheck.js';
 import type { Findings, Place } from './report.js';
-import { idOf, type PlayerTable } from './tables.js';
+import type { PlayerTable } from './tables.js';
 
 /** Pattern of a refund's requestId. The audit has its own pattern, independent of domain/refund.ts. */
 const REFUND = /^raffle-void:(\d+):([0-9a-f]{32})$/;
@@ -27,7 +27,7 @@ interface VoidedRaffle extends AuditedRefunds {
   refunded: number;
 }
 
-export class RefundReplay {
+export class RefundReplay implements LedgerCheck {
   readonly #raffles: ReadonlyMap<number, AuditedRaffle>;
   readonly #voided = new Map<number, VoidedRaffle>();
 
@@ -36,31 +36,24 @@ export class RefundReplay {
     private readonly findings: Findings,
     private readonly players: PlayerTable,
     private readonly spinIds: SpinIds,
+    private readonly indices: Pick<IndexCheck, 'nextOf'>,
   ) {
     this.#raffles = raffles;
     for (const [gameId, { refunds }] of raffles)
       if (refunds !== undefined) this.#voided.set(gameId, { ...refunds, tickets: new Map(), refunded: 0 });
   }
 
-  /**
-   * Records a spin if it is a ticket of a voided raffle.
-   * @param high upper 32 bits of the entry id
-   * @param low lower 32 bits of the entry id
-   */
-  ticket(row: CopyRow, high: number, low: number, playerId: string, price: number): void {
-    if (this.#voided.size === 0) return;
-    const player = this.players.slot(row.int(LEDGER.partnerId), playerId);
-    this.#voided.get(row.int(LEDGER.gameId))?.tickets.set(idOf(high, low), { price, player });
+  row(entry: CheckedEntry): void {
+    if (this.#voided.size > 0 && isDealt(entry.kind)) this.ticket(entry, entry.wager);
   }
 
-  /** Records a ticket of a voided raffle whose day was dropped. */
-  keptTicket(
-    { gameId, partnerId, price }: { gameId: number; partnerId: number; price: number },
-    entryId: bigint,
-    playerId: string,
+  /** Records a spin if it is a ticket of a voided raffle; those of dropped days are kept. */
+  ticket(
+    { gameId, partnerId, playerId, id }: Pick<CheckedEntry, 'gameId' | 'partnerId' | 'playerId' | 'id'>,
+    price: number,
   ): void {
-    const raffle = this.#voided.get(gameId);
-    raffle?.tickets.set(entryId, { price, player: this.players.slot(partnerId, playerId) });
+    const tickets = this.#voided.get(gameId)?.tickets;
+    tickets?.set(id, { price, player: this.players.slot(partnerId, playerId) });
   }
 
   /**
@@ -88,14 +81,11 @@ export class RefundReplay {
     if (raffle.failures.has(named!.entryId)) found('the refunded ticket is on record as not refunded');
   }
 
-  /**
-   * Reports tickets without a refund and raffles with a wrong status.
-   * @param nextOf returns the index after the last ticket of a raffle in the ledger
-   */
-  finish(nextOf: (gameId: number) => number): void {
+  /** Reports tickets without a refund and raffles with a wrong status. */
+  end(): void {
     const findings = this.findings;
     for (const [game, { poolSize, isClosed, refunds }] of this.#raffles) {
-      const next = nextOf(game);
+      const next = this.indices.nextOf(game);
       if (refunds === undefined ? (next === poolSize) === isClosed : isClosed || !refunds.isDone) continue;
       const problem =
         'a raffle must be closed if, and only if, all its tickets are in the ledger or it is voided';

@@ -63,7 +63,7 @@ export interface MovingPartner {
   readonly toCell: number;
 }
 
-type Value = string | number | bigint;
+export type Value = string | number | bigint;
 
 interface Gathered {
   readonly looked: Record<string, number>;
@@ -76,6 +76,8 @@ interface Gathered {
   readonly compared: Map<string, number>;
   listedBefore: number;
 }
+
+const placeOf = (at: Place | (() => Place)): Place => (typeof at === 'function' ? at() : at);
 
 /** Returns the owner of the data at a position: the partner if one is named, otherwise the game. */
 const ownerOf = ({ partner, game }: Place): string =>
@@ -102,17 +104,18 @@ export class Findings {
     looked[what] = (looked[what] ?? 0) + count;
   }
 
-  found(check: CheckName, problem: string, at: Place, expected?: Value, found?: Value): void {
+  /** @param at a function is called only if its place is needed */
+  found(check: CheckName, problem: string, at: Place | (() => Place), expected?: Value, found?: Value): void {
     const gathered = this.#checks[check];
     gathered.violations++;
     if (this.#isComparing) {
-      const owner = ownerOf(at);
+      const owner = ownerOf(placeOf(at));
       gathered.compared.set(owner, (gathered.compared.get(owner) ?? 0) + 1);
     }
     if (gathered.listed.length >= this.limit) return;
     gathered.listed.push({
       problem,
-      at,
+      at: placeOf(at),
       ...(expected === undefined ? {} : { expected: String(expected) }),
       ...(found === undefined ? {} : { found: String(found) }),
     });

@@ -5,11 +5,12 @@ import { BOUND, CORE } from '../../domain/layouts.js';
 import { SpinIds } from '../../domain/spinId.js';
 import { segmentNumbers } from '../../engine/redis/segmentRecords.js';
 import type { AuditedEntry } from './auditReads.store.js';
+import { cellOf, idOf } from './ids.js';
 import { LedgerEntryLookUp } from './ledgerEntryLookUp.js';
-import type { LedgerPass } from './ledgerPass.js';
 import type { Findings, Place } from './report.js';
-import { cellOfId, type StoresAudit } from './storeAudit.js';
-import { adjustmentHash, idOf, playerHash, REQUEST, REQUEST_WORDS } from './tables.js';
+import type { RequestCheck } from './requestCheck.js';
+import type { StoresAudit } from './storeAudit.js';
+import { adjustmentHash, playerHash, REQUEST, REQUEST_WORDS } from './tables.js';
 
 /** Tail of the stored reply of a forced spin. The audit defines it independently of the engine. */
 const FORCED_MARK = Buffer.from([1]);
@@ -20,7 +21,10 @@ const NOTHING = Buffer.alloc(0);
  * every bound requestId belongs to an entry. RequestIds that were released to Postgres are compared with the
  * runs in the snapshot.
  */
-export async function auditRequests(audit: StoresAudit, pass: LedgerPass): Promise<void> {
+export async function auditRequests(
+  audit: StoresAudit,
+  pass: Pick<RequestCheck, 'periods' | 'forced'>,
+): Promise<void> {
   const { facts, findings, redis } = audit;
   const entries = new LedgerEntryLookUp(audit);
   const spinIds = new SpinIds(facts.spinIdKey);
@@ -58,11 +62,11 @@ export async function auditRequests(audit: StoresAudit, pass: LedgerPass): Promi
   const released = await Promise.all(
     Array.from({ length: facts.cells }, async (_, cell) => (await redis.segments(cell))?.releasedId ?? 0n),
   );
-  for (const table of pass.requests.values()) {
+  for (const table of pass.periods.values()) {
     for (const at of table.records()) {
       if (table.seen[at / REQUEST_WORDS] === 1) continue;
       const id = idOf(table.words[at + REQUEST.idHigh]!, table.words[at + REQUEST.idLow]!);
-      if (id <= released[cellOfId(id)]!) continue;
+      if (id <= released[cellOf(id)]!) continue;
       if (!findings.lists('requests')) {
         findings.found('requests', '', {});
         continue;
@@ -72,7 +76,7 @@ export async function auditRequests(audit: StoresAudit, pass: LedgerPass): Promi
         'requests',
         'a requestId of the ledger is not bound in Redis',
         {
-          cell: cellOfId(id),
+          cell: cellOf(id),
           entry: id.toString(),
           ...(entry === undefined
             ? {}
@@ -101,7 +105,7 @@ interface Held {
 
 function auditBound(
   { facts, findings, communal }: StoresAudit,
-  pass: LedgerPass,
+  pass: Pick<RequestCheck, 'periods' | 'forced'>,
   entries: LedgerEntryLookUp,
   { cell, segment, closedAt }: Held,
   field: Buffer,
@@ -127,7 +131,7 @@ function auditBound(
     findings.found('requests', problem, at, `closed at ${id} or later`, `closed at ${closedAt}`);
   }
   const hashed = [field.readUInt32LE(0), field.readUInt32LE(4), field.readUInt32LE(8)] as const;
-  for (const table of pass.requests.values()) {
+  for (const table of pass.periods.values()) {
     const place = table.find(...hashed);
     if (place < 0) continue;
     const { words } = table;

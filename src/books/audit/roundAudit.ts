@@ -54,27 +54,21 @@ export async function auditRounds(
 ): Promise<void> {
   let count = 0;
   let entries = 0;
-  await rounds(
-    (row) => {
-      count++;
-      entries += listOf(row, ROUNDS.entryIds).length;
-      const problem = judge(row, facts.tables.get(row.int(ROUNDS.gameId)));
-      if (problem === undefined) return;
-      const [what, expected, found] = problem;
-      findings.found('rounds', what, placeOf(row), expected, found);
-    },
-    async () => {},
-  );
-  await strayRoundEntries(
-    (row) => {
-      const problem =
-        row.int(1) === 1
-          ? 'a ledger entry of a round is missing in its round, or differs there'
-          : 'an entry of a round is missing in the ledger, or differs there';
-      findings.found('rounds', problem, { entry: row.big(0).toString() });
-    },
-    async () => {},
-  );
+  await rounds((row) => {
+    count++;
+    entries += listOf(row, ROUNDS.entryIds).length;
+    const problem = judge(row, facts.tables.get(row.int(ROUNDS.gameId)));
+    if (problem === undefined) return;
+    const [what, expected, found] = problem;
+    findings.found('rounds', what, placeOf(row), expected, found);
+  });
+  await strayRoundEntries((row) => {
+    const problem =
+      row.int(1) === 1
+        ? 'a ledger entry of a round is missing in its round, or differs there'
+        : 'an entry of a round is missing in the ledger, or differs there';
+    findings.found('rounds', problem, { entry: row.big(0).toString() });
+  });
   findings.looked('rounds', 'rounds replayed', count);
   findings.looked('rounds', 'entries of rounds', entries);
 }

@@ -11,6 +11,7 @@ import type { CellRecord, OutboxPage, RedisAuditReads } from '../../engine/redis
 import { cellToken, isPlayer, type OutboxRecord, readPlayer } from '../../engine/redis/cellRecords.js';
 import type { AuditedCell, AuditedEntry, AuditReads, Facts } from './auditReads.store.js';
 import type { CommunalStoresAudit } from './communalStores.js';
+import { cellOf } from './ids.js';
 import { LedgerEntryLookUp } from './ledgerEntryLookUp.js';
 import type { SeenStatuses } from './playerStatusAudit.js';
 import type { Findings, Place } from './report.js';
@@ -25,16 +26,9 @@ export interface StoresAudit {
   readonly onProgress: (phase: 'players' | 'requests' | 'cells', done: number, total: number) => void;
 }
 
-/**
- * Layout of an entry id. The audit has its own constants, so that an error in domain/entryId.ts does not go
- * unnoticed.
- */
-const CELL_MASK = 0xffn;
-const CELL_SHIFT = 14n;
 const TRIES = 8;
 const PAUSE_MS = 125;
 const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
-export const cellOfId = (id: bigint): number => Number((id >> CELL_SHIFT) & CELL_MASK);
 
 /**
  * Compares every player in Redis with the player's newest entry, and verifies that Redis has every player of
@@ -371,8 +365,8 @@ class OutboxWalk {
     } else {
       this.#position = id;
     }
-    if (cellOfId(id) !== this.cell) {
-      this.#found('a ledger entry in the outbox has an id of another cell', at, this.cell, cellOfId(id));
+    if (cellOf(id) !== this.cell) {
+      this.#found('a ledger entry in the outbox has an id of another cell', at, this.cell, cellOf(id));
     }
     if (id > this.#counted) {
       this.#counted = id;

@@ -3,7 +3,7 @@
  * memory.
  */
 import { createHash } from 'node:crypto';
-import type { Facts } from './auditReads.store.js';
+import { idOf } from './ids.js';
 
 /** Limit of the partial sum. A larger partial sum is moved into a BigInt. */
 const SUM_MAX = 4_000_000_000_000_000;
@@ -74,7 +74,7 @@ export class PlayerTable {
   }
 
   newestId(slot: number): bigint {
-    return (BigInt(this.high[slot]!) << 32n) | BigInt(this.low[slot]!);
+    return idOf(this.high[slot]!, this.low[slot]!);
   }
 
   *names(): Generator<[slot: number, partnerId: number, playerId: string]> {
@@ -179,15 +179,6 @@ export class RequestTable {
   }
 }
 
-/** Combines the two halves of an entry id. */
-export const idOf = (high: number, low: number): bigint => (BigInt(high >>> 0) << 32n) | BigInt(low >>> 0);
-
-/**
- * Returns the time of an entry in ms since the epoch, from its id. The audit implements the layout of
- * src/domain/entryId.ts a second time, so that an error in the service's code is detected.
- */
-export const auditedTimeMs = (high: number, low: number): number => high * 1024 + ((low >>> 0) >>> 22);
-
 /**
  * Returns the last 6 bytes of a requestId's fingerprint, a hash of the player's name, as words of 32 and 16
  * bits. The audit implements the hash of src/engine/cells/batch.ts a second time.
@@ -212,20 +203,4 @@ export function playerHash(playerId: string): [number, number] {
 export function adjustmentHash(playerId: string, amountMicros: number): [number, number, number] {
   const digest = createHash('sha256').update(`${amountMicros}:${playerId}`).digest();
   return [digest.readUInt32LE(0), digest.readUInt32LE(4), digest.readUInt16LE(8)];
-}
-
-/**
- * Returns the cell of a partner at the time of an entry.
- * @param high upper 32 bits of the entry id
- * @param low lower 32 bits of the entry id
- */
-export function cellOfPartnerAt(
-  { formerCells, partnerCells }: Pick<Facts, 'formerCells' | 'partnerCells'>,
-  partnerId: number,
-  high: number,
-  low: number,
-): number | undefined {
-  const former = formerCells.get(partnerId);
-  const left = former?.find(({ untilId }) => idOf(high, low) <= untilId);
-  return left?.cell ?? partnerCells.get(partnerId);
 }

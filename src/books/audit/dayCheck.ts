@@ -1,10 +1,15 @@
 /**
- * Compares daily sums of the ledger with the daily tables of games, forced spins, openings and adjustments.
+ * Compares daily sums of the ledger with the daily tables of games, forced spins, openings and adjustments,
+ * and their total with all balances. Postgres could sum the days, too, but only by reading the ledger again.
  */
+import { auditedKindOf } from '../../domain/auditedKinds.js';
+import { DAY_MS, dayOf } from '../../domain/days.js';
+import type { LedgerEntryKind } from '../../domain/ledgerEntry.js';
 import type { Facts } from './auditReads.store.js';
 import type { AuditedGameDay } from './gameAuditReads.store.js';
+import type { CheckedEntry, LedgerCheck } from './ledgerCheck.js';
 import type { Findings, Place } from './report.js';
-import { Sum } from './tables.js';
+import { type PlayerTable, Sum } from './tables.js';
 
 /** Row of a daily table: a game or partner on one day. */
 interface BookedDay {
@@ -53,21 +58,22 @@ class DayTable {
     this.netMicros = rows.reduce((sum, row) => sum + row.creditedMicros - row.wageredMicros, 0n);
   }
 
-  add(id: number, partnerId: number, wager: number, credit: number, count = 1): void {
-    const sum = this.#sumOf(id, partnerId);
+  add(gameId: number, partnerId: number, wager: number, credit: number, count: number): void {
+    const sum = this.#sumOf(gameId, partnerId);
     sum.count += count;
     sum.wagered.add(wager);
     sum.credited.add(credit);
   }
 
-  addTotal(id: number, partnerId: number, count: number, wagered: bigint, credited: bigint): void {
-    const sum = this.#sumOf(id, partnerId);
+  addTotal(gameId: number, partnerId: number, count: number, wagered: bigint, credited: bigint): void {
+    const sum = this.#sumOf(gameId, partnerId);
     sum.count += count;
     sum.wagered.addExact(wagered);
     sum.credited.addExact(credited);
   }
 
-  #sumOf(id: number, partnerId: number): DaySum {
+  #sumOf(gameId: number, partnerId: number): DaySum {
+    const id = this.shape.isOfGames ? gameId : partnerId;
     let sum = this.#sums.get(id);
     if (sum === undefined) {
       sum = { partnerId, count: 0, wagered: new Sum(), credited: new Sum() };
@@ -157,8 +163,7 @@ const ADJUSTMENTS: DayShape = {
   creditedColumn: 'amount_micros',
 };
 
-/** All daily tables except that of communal shares, which CommunalReplay checks. */
-export const dayTables = (facts: Facts, findings: Findings) => ({
+const dayTables = (facts: DayFacts, findings: Findings) => ({
   games: new DayTable(ofGames('game_days'), facts.gameDays.map(gameRow), findings),
   sandbox: new DayTable(ofGames('sandbox_days'), facts.sandboxDays.map(gameRow), findings),
   openings: new DayTable(
@@ -186,3 +191,89 @@ export const dayTables = (facts: Facts, findings: Findings) => ({
     findings,
   ),
 });
+
+type DayFacts = Pick<
+  Facts,
+  'gameDays' | 'sandboxDays' | 'openingDays' | 'adjustmentDays' | 'communal' | 'boundary'
+>;
+
+/** The daily table of each kind, and how much an entry adds to its count. CommunalReplay sums the shares. */
+const TABLES: Readonly<
+  Record<LedgerEntryKind, readonly [keyof ReturnType<typeof dayTables>, number] | undefined>
+> = {
+  spin: ['games', 1],
+  opening: ['openings', 1],
+  adjustment: ['adjustments', 1],
+  communalShare: undefined,
+  roundDeal: ['games', 1],
+  roundAction: ['games', 0],
+  roundVoid: ['games', -1],
+  forcedSpin: ['sandbox', 1],
+};
+
+export class DayCheck implements LedgerCheck {
+  readonly #days: ReturnType<typeof dayTables>;
+  #day = -1;
+
+  /** @param players must have passed an entry before this check gets it */
+  constructor(
+    private readonly facts: DayFacts,
+    private readonly findings: Findings,
+    private readonly players: Pick<PlayerTable, 'balance' | 'count'>,
+  ) {
+    this.#days = dayTables(facts, findings);
+  }
+
+  /** Compares the dropped days, whose sums are in their manifests. */
+  async begin(): Promise<void> {
+    for (const { day, totals } of this.facts.boundary.days) {
+      for (const { partnerId, gameId, kind: code, entries, wageredMicros, creditedMicros } of totals) {
+        const kind = auditedKindOf(code);
+        const place = kind && TABLES[kind];
+        if (place === undefined) continue;
+        const [table, count] = place;
+        const sums = [count * entries, BigInt(wageredMicros), BigInt(creditedMicros)] as const;
+        this.#days[table].addTotal(gameId, partnerId, ...sums);
+      }
+      this.#close(day);
+    }
+  }
+
+  row(entry: CheckedEntry): void {
+    const day = Math.floor(entry.timeMs / DAY_MS);
+    if (day !== this.#day) {
+      if (this.#day >= 0) this.#close(dayOf(this.#day * DAY_MS));
+      this.#day = day;
+    }
+    const { kind, kindCode, gameId, partnerId, wager, credit } = entry;
+    if (kind === undefined) {
+      const problem = 'the kind of the entry is unknown';
+      this.findings.found('double-entry', problem, entry.place, '1 to 4, or 6 to 9', kindCode);
+      return;
+    }
+    const place = TABLES[kind];
+    if (place !== undefined) this.#days[place[0]].add(gameId, partnerId, wager, credit, place[1]);
+  }
+
+  #close(day: string): void {
+    for (const table of Object.values(this.#days)) table.close(day);
+  }
+
+  end(): void {
+    if (this.#day >= 0) this.#close(dayOf(this.#day * DAY_MS));
+    for (const table of Object.values(this.#days)) table.finish();
+    const balances = new Sum();
+    for (let slot = 0; slot < this.players.count; slot++) balances.add(this.players.balance[slot]!);
+    let expected = 0n;
+    for (const { netMicros } of Object.values(this.#days)) expected += netMicros;
+    for (const { paidMicros } of this.facts.communal.days) expected += paidMicros;
+    if (balances.value !== expected) {
+      const problem = 'the sum of all balances is not openings − wagers + payouts + adjustments + shares';
+      this.findings.found('double-entry', problem, {}, expected, balances.value);
+    }
+    const { games, openings, adjustments } = this.#days;
+    this.findings.looked('double-entry', 'days of games', games.rows);
+    this.findings.looked('double-entry', 'days of openings', openings.rows);
+    this.findings.looked('double-entry', 'days of adjustments', adjustments.rows);
+  }
+}

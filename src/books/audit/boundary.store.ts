@@ -1,14 +1,69 @@
 /**
- * State of communal progressives at the boundary, where the oldest kept day of the ledger begins. A drop of a
- * day writes it (ledgerDrop.store.ts), and the audit continues from it. Rules, fundings, events and shares
- * are kept permanently. Counters, budgets and recent players derive from spins that are dropped, so they are
- * stored.
+ * State at the boundary, where the oldest kept day of the ledger begins: balances, counters and communal
+ * progressives. A drop of a day writes it (ledgerDrop.store.ts), and the audit continues from it. Rules,
+ * fundings, events and shares of communal progressives are kept permanently. Counters, budgets and recent
+ * players derive from spins that are dropped, so they are stored.
  */
+import { AUDITED_KINDS } from '../../domain/auditedKinds.js';
 import { RECENCY_MAX } from '../../domain/communal.js';
+import { membersReadBy } from '../../domain/ledgerColumns.js';
+import type { EntryTotal, Manifest } from '../../domain/ledgerDay.js';
 import { entryCodesSql } from '../../domain/ledgerEntry.js';
 import { keepNewestPlayers } from '../../engine/communal/communalRecovery.store.js';
+import { columnsSql, fieldsOf } from '../../engine/ledger/ledgerRow.store.js';
 import type { Transaction } from '../../postgres/connection.js';
-import { raw } from '../../postgres/statements.js';
+import { raw, safe } from '../../postgres/statements.js';
+import { idsOfDay } from '../archive/ledgerDays.store.js';
+import { daySql } from './ids.js';
+
+export interface BoundaryFacts {
+  /** First entry id of the kept ledger; 0 if no day was dropped. */
+  readonly fromId: bigint;
+  /** Index after the last outcome dealt on dropped days, by game id. */
+  readonly games: ReadonlyMap<number, number>;
+  /** Newest dropped entry of each cell. */
+  readonly cells: ReadonlyMap<number, bigint>;
+  readonly pots: readonly BoundaryPot[];
+  /** Dropped days with the totals of their manifests, oldest first. */
+  readonly days: readonly { readonly day: string; readonly totals: readonly EntryTotal[] }[];
+}
+
+/** Field positions in the rows of {@link BOUNDARY_PLAYERS}. */
+export const BOUNDARY_PLAYER = {
+  partnerId: 0,
+  playerId: 1,
+  entryId: 2,
+  entryNumber: 3,
+  outcomeCode: 4,
+  balance: 5,
+  firstId: 6,
+} as const;
+export const BOUNDARY_PLAYERS = `
+  SELECT partner_id, player_id, entry_id, entry_number, outcome_code, balance_micros, first_id FROM boundary_players`;
+
+/** Field positions in the rows of {@link KEPT_ENTRIES}. */
+export const KEPT = fieldsOf(membersReadBy('keptAudit'));
+/** Query for tickets and adjustments of dropped days. */
+export const KEPT_ENTRIES = `
+  SELECT ${columnsSql(membersReadBy('keptAudit'))} FROM kept_entries ORDER BY entry_id`;
+
+export async function boundaryFacts(tx: Transaction): Promise<BoundaryFacts> {
+  const days = await tx<{ day: string; manifest: string }[]>`
+    SELECT day::text AS day, manifest FROM ledger_days WHERE dropped_at IS NOT NULL ORDER BY day`;
+  const games = await tx<
+    { gameId: number; nextIndex: bigint }[]
+  >`SELECT game_id, next_index FROM boundary_games`;
+  const cells = await tx<{ cell: number; entryId: bigint }[]>`SELECT cell, entry_id FROM boundary_cells`;
+  const last = days.at(-1);
+  const fromId = last === undefined ? 0n : idsOfDay(last.day).to;
+  return {
+    fromId,
+    pots: await boundaryPots(tx, fromId),
+    games: new Map(games.map((row) => [row.gameId, safe(row.nextIndex)])),
+    cells: new Map(cells.map((row) => [row.cell, row.entryId])),
+    days: days.map(({ day, manifest }) => ({ day, totals: (JSON.parse(manifest) as Manifest).totals })),
+  };
+}
 
 const SPIN = raw(entryCodesSql(({ kind }) => kind === 'spin'));
 const SHARE = raw(entryCodesSql(({ kind }) => kind === 'communalShare'));
@@ -92,7 +147,7 @@ export interface BoundaryPot {
  * Reads the pots at the boundary of dropped days.
  * @param fromId first entry id of the kept ledger
  */
-export async function boundaryPots(tx: Transaction, fromId: bigint): Promise<BoundaryPot[]> {
+async function boundaryPots(tx: Transaction, fromId: bigint): Promise<BoundaryPot[]> {
   const pots = await tx<Omit<BoundaryPot, 'recent' | 'due'>[]>`
     SELECT game_id, version, progress, budget_micros, recency_from IS NOT NULL AS remembers_players FROM boundary_pots`;
   const recent = await tx<{ gameId: number; playerId: string; spinId: bigint }[]>`
@@ -113,7 +168,7 @@ export interface DroppedPotReads<Read> {
   readonly shares: Read;
   /** Events before the boundary of dropped days; fields as in {@link DROPPED_EVENTS}. */
   readonly events: Read;
-  /** Shares by game and day; fields as in {@link DROPPED_SHARE_DAYS}. */
+  /** Shares by game and day; fields as in {@link DROPPED_DAYS}. */
   readonly days: Read;
 }
 
@@ -157,8 +212,24 @@ const eventsSelect = (fromId: bigint): string => `
     WHERE event_id < ${fromId} GROUP BY event_id) AS s USING (event_id)
   WHERE event_id < ${fromId}`;
 
-export const DROPPED_SHARE_DAYS = { gameId: 0, day: 1, shares: 2, micros: 3 } as const;
+/**
+ * Field positions of the row of a game's pot on a dropped day: its shares by the archive and by their
+ * records, null where there are none.
+ */
+export const DROPPED_DAYS = {
+  gameId: 0,
+  day: 1,
+  archived: 2,
+  archivedMicros: 3,
+  booked: 4,
+  bookedMicros: 5,
+} as const;
 const daysSelect = (fromId: bigint): string => `
-  SELECT game_id, to_char(to_timestamp((entry_id >> 22) / 1000) AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day, count(*),
-    sum(amount_micros)::bigint
-  FROM communal_shares WHERE entry_id < ${fromId} GROUP BY 1, 2`;
+  SELECT game_id, day, archived, archived_micros, booked, booked_micros
+  FROM (SELECT day::text AS day, place, (total->>'gameId')::int AS game_id, (total->>'entries')::bigint AS archived,
+          (total->>'creditedMicros')::bigint AS archived_micros
+        FROM ledger_days CROSS JOIN json_array_elements(manifest::json->'totals') WITH ORDINALITY AS t (total, place)
+        WHERE dropped_at IS NOT NULL AND (total->>'kind')::int = ${AUDITED_KINDS.communalShare.code}) AS archives
+  FULL JOIN (SELECT game_id, ${daySql('entry_id')} AS day, count(*) AS booked, sum(amount_micros)::bigint AS booked_micros
+        FROM communal_shares WHERE entry_id < ${fromId} GROUP BY 1, 2) AS shares USING (game_id, day)
+  ORDER BY archived IS NULL, CASE WHEN archived IS NULL THEN '' ELSE day END, place, game_id, day`;
