@@ -9,7 +9,7 @@ import type { ConcurrencyLimit as ConcurrencyLimitSchema, NewEvent } from '../do
 import { writeAuditEntry } from '../postgres/auditLog.js';
 import type { Sql, Transaction } from '../postgres/connection.js';
 import { ATTEMPTS_MAX, recordEvents } from '../postgres/partnerEvents.js';
-import { arrayOf, Raw, raw } from '../postgres/statements.js';
+import { arrayOf, Raw, raw, textArrayOf } from '../postgres/statements.js';
 
 /** Number of days without a successful attempt after which a failing webhook is deactivated. */
 const FAILING_DAYS_MAX = 5;
@@ -296,6 +296,8 @@ export async function recordAttempts(
   });
   const waits = arrayOf(delaysMs);
   const text = JSON.stringify(rows);
+  // Postgres expects a hundred rows of the JSON, for which it would read a small table of deliveries whole.
+  const ids = textArrayOf(results.map(({ deliveryId }) => deliveryId));
   await sql.begin(async (tx) => {
     await tx`
     WITH attempted AS (
@@ -311,7 +313,7 @@ export async function recordAttempts(
           (${waits}::bigint[])[least(${delaysMs.length}, ${ATTEMPTS_MAX} - (d.max_attempts - r.attempt))] END
     FROM json_to_recordset(${text}::json)
       AS r(id text, attempt int, delivered boolean, status int, error text, at timestamptz, made jsonb)
-    WHERE d.delivery_id = r.id
+    WHERE d.delivery_id = r.id AND d.delivery_id = ANY(${ids}::text[])
       AND CASE WHEN r.delivered THEN d.status <> 'delivered' ELSE d.status = 'pending' AND d.attempts = r.attempt - 1 END
     RETURNING d.webhook_id, r.delivered, r.error, r.at
     ),
@@ -329,7 +331,7 @@ export async function recordAttempts(
           least(${REST_MAX_SECONDS}, 2 ^ least(e.failures + excluded.failures - ${FAILURES_MAX}, 10)) END,
       last_error = coalesce(excluded.last_error, e.last_error)
     WHERE excluded.failures > 0 OR e.failures > 0`;
-    await noteFailing(tx, text);
+    await noteFailing(tx, text, ids);
   });
 }
 
@@ -339,7 +341,7 @@ export async function recordAttempts(
  * ended in that time has failed. Its partner is notified by e-mail. A failed attempt that will be retried
  * does not count.
  */
-async function noteFailing(tx: Transaction, results: string): Promise<void> {
+async function noteFailing(tx: Transaction, results: string, ids: string): Promise<void> {
   const rows = await tx<
     {
       webhookId: number;
@@ -353,7 +355,8 @@ async function noteFailing(tx: Transaction, results: string): Promise<void> {
       SELECT webhook_id, bool_or(r.delivered) AS is_good, bool_or(d.status = 'failed') AS has_ended,
         min(at) AS first_at, max(at) AS last_at
       FROM json_to_recordset(${results}::json) AS r(id text, delivered boolean, at timestamptz)
-      JOIN deliveries d ON d.delivery_id = r.id WHERE webhook_id IS NOT NULL GROUP BY 1
+      JOIN deliveries d ON d.delivery_id = r.id
+      WHERE d.delivery_id = ANY(${ids}::text[]) AND webhook_id IS NOT NULL GROUP BY 1
     ), judged AS (
       SELECT webhook_id, is_good, coalesce(failing_since, first_at) AS since, last_at,
         NOT is_good AND is_active AND is_long AS is_over
