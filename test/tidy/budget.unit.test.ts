@@ -14,11 +14,11 @@ const BUDGETS = {
   'src/domain': 10_400,
   'src/engine': 25_290,
   'src/platform': 1385,
-  'src/postgres': 1890,
+  'src/postgres': 2000,
   'src/publicLog': 3260,
   'src/webhooks': 1640,
   console: 7660,
-  test: 81_520,
+  test: 81_540,
 };
 
 const linesOf = (room: string): number =>
