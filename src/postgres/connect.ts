@@ -30,6 +30,7 @@ import {
   StandbyError,
 } from './postgresErrors.js';
 import { PostgresHosts } from './postgresUrl.js';
+import { PreparedQuery } from './preparedQuery.js';
 import { type FoundSettings, POOLED_SQL, SESSION_SQL, TRANSACTION_SQL } from './sessionSettings.js';
 import { GivenRows, Raw } from './statements.js';
 
@@ -244,6 +245,21 @@ function statementName(text: string): string | undefined {
   return name;
 }
 
+/**
+ * Runs a query for which the driver returns no promise. Like the driver, shows the caller in the stack of an
+ * error.
+ */
+const ended = (client: Pick<Pool, 'query'>, query: PreparedQuery): Promise<{ rows: object[] }> =>
+  new Promise<{ rows: object[] }>((resolve, reject) => {
+    client.query(query as unknown as string, [], (error: Error | null | undefined, result) => {
+      if (error) reject(error);
+      else resolve(result);
+    });
+  }).catch((error: Error) => {
+    Error.captureStackTrace(error);
+    throw error;
+  });
+
 function runOn(
   client: Pick<PoolClient, 'query'> | Pool,
   limits = { queryMs: ANSWER_WITHIN_MS },
@@ -260,12 +276,11 @@ function runOn(
       } else text += `$${parameters.push(value)}`;
       text += strings[i + 1];
     });
-    const result = await client.query({
-      text,
-      name: isNamed(parameters.length) ? statementName(text) : undefined,
-      values: parameters,
-      query_timeout: limits.queryMs,
-    } as QueryConfig);
+    const name = isNamed(parameters.length) ? statementName(text) : undefined;
+    const result =
+      name === undefined
+        ? await client.query({ text, values: parameters, query_timeout: limits.queryMs } as QueryConfig)
+        : await ended(client, new PreparedQuery(name, text, parameters, limits.queryMs));
     return result.rows as never;
   };
 }

@@ -53,6 +53,26 @@ test.each([
   },
 );
 
+test('a prepared statement returns the same rows each time as one that is not prepared', async () => {
+  const ask = (sql: Sql) => sql`
+    SELECT n AS of_number, n * 3000000000::bigint AS big_number, n / 3.0::float8 AS share, n = 2 AS is_two, NULL AS nothing,
+      'é' || n AS some_text, to_timestamp(n) AS made_at, jsonb_build_object('n', n) AS json_of_it, ARRAY[n, 2] AS list,
+      decode('ff', 'hex') AS bytes FROM generate_series(1, ${3}::int) AS n`;
+  const expected = await ask(connect(true));
+  expect(expected[1]).toMatchObject({ ofNumber: 2, bigNumber: 6_000_000_000n, isTwo: true, nothing: null });
+  const sql = connect(false);
+  for (let times = 0; times < 3; times++) expect(await ask(sql)).toEqual(expected);
+});
+
+test('a prepared statement that failed works again, with the error of Postgres at its caller', async () => {
+  const sql = connect(false);
+  const divide = (by: number) => sql<{ n: number }[]>`SELECT 6 / ${by}::int AS n`;
+  expect(await divide(2)).toEqual([{ n: 3 }]);
+  const failure = (await divide(0).catch((error: unknown) => error)) as Error;
+  expect(failure).toMatchObject({ code: '22012', stack: expect.stringContaining('parsedOnce.test') });
+  expect(await divide(3)).toEqual([{ n: 2 }]);
+});
+
 test('no statement asks for all columns of a table with *', () => {
   // Adding a column to such a table would break the prepared statement.
   const found = sources(ROOT, ['src'], /\.ts$/).flatMap(({ path, text }) =>
