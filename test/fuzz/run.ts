@@ -3,8 +3,9 @@
  * operation to its own service. Exits with 1 if an answer was an internal error.
  */
 import { parseArgs } from 'node:util';
+import postgres from 'postgres';
 import { runToEnd } from '../support/cleanup.js';
-import { OPERATOR_KEY } from '../support/client.js';
+import { everyOperation } from '../support/everyOperation.js';
 import { environment, spawnService } from '../support/service.js';
 import { ownStores } from '../support/stores.js';
 import { fuzzParameters } from './parameters.js';
@@ -16,9 +17,11 @@ await runToEnd(async (cleanup) => {
   cleanup.add(() => stores.drop());
   const service = await spawnService(environment(stores, { LOG_LEVEL: 'fatal', CELLS: '2' }));
   cleanup.add(() => service.stop());
+  const sql = postgres(stores.databaseUrl, { max: 1 });
+  cleanup.add(() => sql.end());
   const { requests, statuses, faults } = await fuzzParameters(
     service.client,
-    OPERATOR_KEY,
+    await everyOperation(service.client, sql, await service.client.newPartner()),
     Number(values.share),
   );
   console.log(`${requests} requests, by status: ${JSON.stringify(statuses)}, ${faults.length} faults`);

@@ -38,6 +38,8 @@ export interface Operation {
   readonly method: string;
   /** The path with its parameters, such as `/spins/{spinId}`. */
   readonly template: string;
+  /** Names of the parameters of the query. */
+  readonly query: readonly string[];
   /** Makes what one more request needs. */
   prepare(): Promise<Request>;
 }
@@ -230,7 +232,7 @@ function operations() {
       readFileSync(join(import.meta.dirname, `../../openapi/${scope}.v1.json`), 'utf8'),
     );
     return Object.entries<Record<string, Json>>(paths).flatMap(([template, methods]) =>
-      Object.entries(methods).map(([method, { operationId, requestBody }]) => {
+      Object.entries(methods).map(([method, { operationId, parameters, requestBody }]) => {
         const content = (requestBody as { content?: Record<string, Json> } | undefined)?.content?.[
           'application/json'
         ];
@@ -241,6 +243,9 @@ function operations() {
           scope,
           method: method.toUpperCase(),
           template,
+          query: (parameters as unknown as Json[])
+            .filter(({ in: place }) => place === 'query')
+            .map(({ name }) => String(name)),
           example,
         };
       }),

@@ -7,17 +7,21 @@ import { join } from 'node:path';
 import { Ajv2020, type AnySchema } from 'ajv/dist/2020.js';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { API_VERSION, BASES } from '../../../src/api/contract/apis.js';
+import { ENDPOINTS } from '../../../src/api/index.js';
 import { ERRORS } from '../../../src/domain/errors.js';
+import { fuzzParameters } from '../../fuzz/parameters.js';
 import { world } from '../../setup/world.js';
 import type { Answer } from '../../support/client.js';
-import { everyOperation } from '../../support/everyOperation.js';
+import { everyOperation, type Operation as Prepared } from '../../support/everyOperation.js';
 import { ROOT } from '../../support/root.js';
 import { constants } from '../../support/service.js';
+import { parSheet } from '../../support/sheets.js';
+import { type Schemas, wrongRequests } from './wrongRequests.js';
 
 interface Operation {
   operationId: string;
   parameters: { name: string; in: string; required?: boolean; schema: AnySchema }[];
-  requestBody?: { content: Record<string, { schema: AnySchema }> };
+  requestBody?: { required?: boolean; content: Record<string, { schema: AnySchema }> };
   responses: Record<string, Response | { $ref: string }>;
 }
 interface Response {
@@ -39,10 +43,14 @@ interface Document {
 type Scope = keyof typeof BASES;
 const SCOPES = Object.keys(BASES) as Scope[];
 
+/** Share of the hostile values that this test sends. The command `npm run test:fuzz` sends all of them. */
+const SHARE = 0.1;
+
 const byCode = new Map(Object.values(ERRORS).map((entry) => [entry.code as string, entry]));
 
 const { service: client, sql, partner } = world(constants({ authFailureLimit: 1_000_000 }));
 const documents = {} as Record<Scope, Document>;
+let prepared: Prepared[];
 const ajv = new Ajv2020({ strict: false, allErrors: true });
 ajv.addFormat('date-time', { validate: (text: string) => new Date(text).toISOString() === text });
 
@@ -53,6 +61,7 @@ beforeAll(async () => {
     documents[scope] = answer.body;
     ajv.addSchema(answer.body as unknown as AnySchema, scope);
   }
+  prepared = await everyOperation(client, sql, partner);
 });
 
 interface Located {
@@ -209,29 +218,138 @@ describe.each(SCOPES)('the OpenAPI document of the %s API', (scope) => {
   });
 });
 
-test('answers valid and invalid requests of every operation as the OpenAPI document says', async () => {
-  for (const { name, scope, method, template, prepare } of await everyOperation(client, sql, partner)) {
-    const { path, ...request } = await prepare();
-    const ask = async (changed: Partial<typeof request> & { path?: string } = {}) => {
-      const answer = await client.request(method, changed.path ?? path, { ...request, ...changed });
-      expectDocumented(scope, method.toLowerCase(), template, answer);
+/** Returns the schemas of what an operation accepts. */
+function schemasOf(scope: Scope, path: string, method: string): Schemas {
+  const { parameters, requestBody } = documents[scope].paths[path]![method]!;
+  const names = ['paths', path, method, 'requestBody', 'content', 'application/json', 'schema'];
+  return {
+    query: parameters.filter(({ in: place }) => place === 'query') as Schemas['query'],
+    body: requestBody?.content['application/json']?.schema as Record<string, unknown> | undefined,
+    isBodyRequired: requestBody?.required === true,
+    validateBody: requestBody && ajv.getSchema(`${scope}#${encodeURI(pointerOf(names))}`),
+    resolve: (ref) => at(documents[scope], ref.slice(1)) as Record<string, unknown>,
+  };
+}
+
+test('refuses each wrong part of a request of every operation with its error, and changes nothing', async () => {
+  const stranger = await client.newPartner();
+  const changes = async () =>
+    (await sql`SELECT count(*) FROM audit_log WHERE actor <> 'worker'`)[0]!.count as bigint;
+  const faults: string[] = [];
+  let sent = 0;
+  for (const operation of prepared) {
+    const { name, scope, template, prepare } = operation;
+    const method = operation.method.toLowerCase();
+    const request = await prepare();
+    const ask = async (changed: { path?: string; key?: string; body?: unknown } = {}) => {
+      const { path, ...sent } = { ...request, ...changed };
+      const answer = await client.request(sent.method, path, sent);
+      expectDocumented(scope, method, template, answer);
       return answer;
     };
-    const { status, text } = await ask();
-    expect(status, `${name} ${text}`).toBeLessThan(300);
+    const before = await changes();
+    const schemas = schemasOf(scope, template, method);
+    for (const { code, changed, wrong } of wrongRequests(operation, request, schemas, stranger)) {
+      const { body, text } = await ask(changed);
+      sent++;
+      const details = (body?.details ?? []) as { path: string }[];
+      const isNamed = (pointer: string) => details.some(({ path }) => path.startsWith(pointer));
+      const isWrong = ({ path }: { path: string }) => wrong!.some((pointer) => path.startsWith(pointer));
+      // The rules of a PAR sheet connect its parts, so that a fault of one part is also one of another.
+      const isExact =
+        wrong === undefined ||
+        (wrong.every(isNamed) && (name === 'uploadParSheet' || details.every(isWrong)));
+      if (body?.errorCode !== code || !isExact)
+        faults.push(`${name} ${JSON.stringify(changed).slice(0, 200)}: not ${code} ${wrong}, but ${text}`);
+    }
+    if ((await changes()) !== before) faults.push(`${name}: a refused request changed something`);
+    const { status, text, headers } = await ask();
+    if (status >= 300 || headers.has('idempotent-replayed')) faults.push(`${name}: ${status} ${text}`);
     await ask();
-    for (const wrong of ['x', '%ff', '2000000000', '2026-02-30'])
-      if (template.includes('{')) await ask({ path: BASES[scope] + template.replaceAll(/\{\w+\}/g, wrong) });
-    if (request.body !== undefined)
-      for (const body of [{}, [], 'x', 'x'.repeat(65_537)])
-        await ask({ body: body as Record<string, unknown> });
-    const [bare, query] = path.split('?');
-    if (query !== undefined) await ask({ path: bare });
   }
+  expect(faults).toEqual([]);
+  expect(sent).toBeGreaterThan(2000);
   // Each further wrong key from an address is answered later.
   for (const scope of SCOPES) {
     const path = { partner: '/version', operator: '/partners', play: '/rounds' }[scope];
     const refused = await client.request('GET', BASES[scope] + path, { key: 'ks_wrong' });
     expectDocumented(scope, 'get', path, refused);
+    expect(refused.body.errorCode).toBe('KS-4002');
   }
+});
+
+const faultsOf = async (path: string, method = 'GET', body?: unknown) => {
+  const answer = await client.partner<{ errorCode: string; details: { path: string; message: string }[] }>(
+    method,
+    path,
+    partner.key,
+    body,
+  );
+  return [
+    answer.status,
+    answer.body.errorCode,
+    ...(answer.body.details ?? []).map(({ path, message }) => `${path} ${message}`),
+  ];
+};
+
+test("refuses query parameters that an operation doesn't have, and lists the parameters that it has", async () => {
+  const known = 'which accepts from, to, fromEntry, toEntry, gameId, playerId, cursor, limit, escapeFormulas';
+  expect(await faultsOf('/spins?page=2')).toEqual([
+    400,
+    'KS-4101',
+    `/page is not a query parameter of this operation, ${known}`,
+  ]);
+  expect(await faultsOf('/spins?player=alice&limit=0')).toEqual([
+    400,
+    'KS-4101',
+    `/player is not a query parameter of this operation, ${known}`,
+    '/limit must be >= 1',
+  ]);
+  expect(await faultsOf('/games?limit=5')).toEqual([
+    400,
+    'KS-4101',
+    '/limit is not a query parameter of this operation, which accepts none',
+  ]);
+});
+
+test('refuses query values that are badly encoded, given twice, or contain control characters', async () => {
+  expect(await faultsOf('/spins?playerId=%zz')).toEqual([
+    400,
+    'KS-4101',
+    '/playerId must be percent-encoded UTF-8',
+  ]);
+  expect(await faultsOf('/spins?limit=5&limit=6')).toEqual([400, 'KS-4101', '/limit must be sent only once']);
+  expect(await faultsOf('/spins?playerId=a%00b')).toEqual([
+    400,
+    'KS-4101',
+    '/playerId must not contain control characters',
+  ]);
+});
+
+test('refuses a spin whose requestId is in the query, and deals nothing', async () => {
+  const gameId = await client.newGame(partner.key, parSheet('classic-3-reel'));
+  const body = { gameId, playerId: 'queried', wagerUsd: 0.25 };
+  expect(await faultsOf('/spin?requestId=r', 'POST', body)).toEqual([
+    400,
+    'KS-4101',
+    '/requestId is not a query parameter of this operation, which accepts none',
+  ]);
+  expect((await client.partner('GET', '/players/queried', partner.key)).status).toBe(404);
+});
+
+test('limits the pages of every list to 1 to 100 items, with 20 as the default', () => {
+  const lists = ENDPOINTS.flatMap(({ operationId, query }) => {
+    const properties = (query as { properties?: Record<string, object> } | undefined)?.properties ?? {};
+    const isPaged = ['page', 'cursor', 'after'].some((name) => name in properties);
+    return isPaged && 'limit' in properties ? [{ operationId, limit: properties.limit }] : [];
+  });
+  expect(lists.length).toBeGreaterThan(10);
+  for (const { operationId, limit } of lists)
+    expect(limit, operationId).toMatchObject({ minimum: 1, maximum: 100, default: 20 });
+});
+
+test('answers hostile values for a tenth of all parameters and members without an internal error', async () => {
+  const { faults, requests } = await fuzzParameters(client, prepared, SHARE);
+  expect(faults).toEqual([]);
+  expect(requests).toBeGreaterThan(500);
 });
