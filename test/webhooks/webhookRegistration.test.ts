@@ -37,9 +37,7 @@ describe('webhook URLs at registration', () => {
     for (const partner of [sandbox, production]) {
       for (const url of DISALLOWED)
         expect(await register(partner, url), url).toMatchObject(refused('KS-4217'));
-      for (const url of [...INVALID, 7, null, {}, ['https://8.8.8.8/']]) {
-        expect(await register(partner, url), String(url)).toMatchObject(refused('KS-4106'));
-      }
+      for (const url of INVALID) expect(await register(partner, url), url).toMatchObject(refused('KS-4106'));
       expect((await client.partner('GET', '/webhooks', partner.key)).body).toEqual({ webhooks: [] });
     }
   });

@@ -326,16 +326,11 @@ describe('the bounds of feeds', () => {
   });
 
   test.each([
-    ['from=yesterday', '/from'],
     ['from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z', '/to'],
     ['fromEntry=-1', '/fromEntry'],
     ['fromEntry=01', '/fromEntry'],
     ['toEntry=99999999999999999999', '/toEntry'],
     ['fromEntry=5&toEntry=4', '/toEntry'],
-    ['cursor=x', '/cursor'],
-    ['limit=0', '/limit'],
-    ['limit=101', '/limit'],
-    ['playerId=', '/playerId'],
     ['page=1', '/page'],
   ])('refuse the query %s with KS-4101 in every feed', async (query, path) => {
     for (const name of ['adjustments', 'rounds', 'spins']) {
@@ -349,11 +344,6 @@ describe('the bounds of feeds', () => {
       // A pattern says nothing to the reader of an error.
       expect(answer.body.details[0]!.message).not.toMatch(/[\^$\\]/);
     }
-  });
-
-  test.each(['adjustments', 'rounds'])('GET /%s needs a key', async (name) => {
-    const answer = await service.request('GET', `/api/partner/v1/${name}`);
-    expect(answer).toMatchObject({ status: 401, body: { errorCode: 'KS-4001' } });
   });
 });
 

@@ -38,10 +38,6 @@ test('the audit log of a range of time has exactly the entries of that time', as
   expect(entries.every(({ at }) => at >= from && at < to)).toBe(true);
   expect(total).toBe(entries.length);
   expect((await read('&from=2099-01-01T00:00:00Z')).total).toBe(0);
-  expect(await service.operator('GET', '/audit-log?from=today')).toMatchObject({
-    status: 400,
-    body: { errorCode: 'KS-4101', details: [{ path: '/from' }] },
-  });
 });
 
 test('the audit log as CSV has all entries of the filter, with formulas neutralized if asked', async () => {

@@ -23,7 +23,12 @@ export interface Schemas {
 export interface Refused {
   readonly code: string;
   /** What differs from the valid request. */
-  readonly changed: { readonly path?: string; readonly key?: string; readonly body?: unknown };
+  readonly changed: {
+    readonly path?: string;
+    readonly key?: string | undefined;
+    readonly headers?: undefined;
+    readonly body?: unknown;
+  };
   /** JSON Pointers that `details` must name; undefined if the error has no details. */
   readonly wrong?: readonly string[];
 }
@@ -107,6 +112,8 @@ export function* wrongRequests(
   schemas: Schemas,
   stranger: TestPartner,
 ): Generator<Refused> {
+  yield { code: 'KS-4001', changed: { key: undefined, headers: undefined } };
+  yield { code: 'KS-4002', changed: { key: 'ks_wrong', headers: undefined } };
   yield* wrongQueries(operation, request, schemas);
   yield* wrongPaths(operation, request, stranger);
   if (request.body !== undefined) yield* wrongBodies(operation.name, request.body, schemas, stranger);

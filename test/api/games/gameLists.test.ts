@@ -43,8 +43,6 @@ test('lists games for all partners and for one partner, with expected returns, t
   expect(await get(`/games/${gameId}/days`)).toMatchObject({
     days: [{ day: new Date().toISOString().slice(0, 10), spins: SPINS, wageredUsd: SPINS * 0.25 }],
   });
-  const { status, body } = await service.operator('GET', '/games/999/days');
-  expect([status, body.errorCode]).toEqual([404, 'KS-4201']);
 });
 
 test('lists a PAR sheet and shows its content as it was uploaded', async () => {
@@ -55,5 +53,4 @@ test('lists a PAR sheet and shows its content as it was uploaded', async () => {
   expect(body.parSheets).toHaveLength(1);
   const detail = await service.operator('GET', `/par-sheets/${body.parSheets[0]!.parSheetId}`);
   expect(detail.body.sheet).toEqual(parSheet('classic-3-reel'));
-  expect((await service.operator('GET', '/par-sheets/999999')).status).toBe(404);
 });

@@ -5,7 +5,7 @@
 import postgres from 'postgres';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { world } from '../../setup/world.js';
-import type { Answer, TestPartner } from '../../support/client.js';
+import type { TestPartner } from '../../support/client.js';
 import { parSheet } from '../../support/sheets.js';
 import { until } from '../../support/wait.js';
 
@@ -21,10 +21,6 @@ const get = async <T = Body>(path: string): Promise<T> => {
   const answer = await client.operator<T & Record<string, unknown>>('GET', path);
   expect(answer.status, `${path} ${answer.text}`).toBe(200);
   return answer.body;
-};
-const refused = async (path: string): Promise<[number, unknown]> => {
-  const { status, body }: Answer = await client.operator('GET', path);
-  return [status, body.errorCode];
 };
 
 beforeAll(async () => {
@@ -145,9 +141,6 @@ test("pages through every entry of a player's statement, with each balance deriv
     const { balanceUsd, wagerUsd, creditUsd } = entries[i]!;
     expect(balanceUsd).toBeCloseTo(entries[i + 1]!.balanceUsd - wagerUsd + creditUsd, 6);
   }
-  expect(await refused(`/partners/${partner.partnerId}/players/nobody/statement`)).toEqual([404, 'KS-4204']);
-  expect(await refused(`/partners/999/players/alice/statement`)).toEqual([404, 'KS-4209']);
-  expect(await refused(`${path}?cursor=x`)).toEqual([400, 'KS-4101']);
 });
 
 test('shows operators a spin with its response, its ledger entry, and the sealed block of its outcome', async () => {
@@ -158,7 +151,6 @@ test('shows operators a spin with its response, its ledger entry, and the sealed
     entry: { kind: 'spin', requestId: 'r-7', outcomeIndex: 7, wagerUsd: 0.25 },
     block: { fromIndex: 0, commitment: expect.stringMatching(/^[0-9a-f]{64}$/) },
   });
-  expect(await refused(`/spins/${'0'.repeat(32)}`)).toEqual([404, 'KS-4215']);
 });
 
 test('lists webhook deliveries by status and partner, with their bodies and their last errors', async () => {
@@ -190,7 +182,6 @@ test('lists webhook deliveries by status and partner, with their bodies and thei
   });
   expect(await get(`/deliveries?partnerId=${other.partnerId}`)).toMatchObject({ total: 0 });
   expect(await get('/deliveries?status=delivered')).toMatchObject({ total: 0 });
-  expect(await refused('/deliveries?status=lost')).toEqual([400, 'KS-4101']);
   expect((await get<{ attention: Body }>('/overview')).attention).toMatchObject({ failedDeliveries: 1 });
   expect(await get(`/partners/${partner.partnerId}/webhooks`)).toMatchObject({
     webhooks: [{ url: 'http://localhost:9/' }],
@@ -270,7 +261,6 @@ test('lists the settlement reports of all partners by status, and returns them w
   const path = `/partners/${partner.partnerId}/settlements/${day}`;
   expect(await get(`${path}?revision=1`)).toMatchObject({ revision: 1, reportStatus: 'DISPUTED' });
   expect(await get(path)).toMatchObject({ revision: 3, reportDate: day });
-  expect(await refused(`/partners/999/settlements/${day}`)).toEqual([404, 'KS-4209']);
 });
 
 test('filters the audit log by actor, action and subject', async () => {

@@ -176,13 +176,4 @@ describe("the recall of a player's last games", () => {
     expect(JSON.stringify(game)).not.toContain('seed');
     await play(service, partner.key, 'GET', `/rounds/${round.roundId}`);
   });
-
-  test('the game recall refuses an unknown player and a limit out of range', async () => {
-    const ask = (path: string) => service.partner('GET', path, partner.key);
-    expect(await ask('/players/nobody/recall')).toMatchObject({
-      status: 404,
-      body: { errorCode: 'KS-4204' },
-    });
-    expect(await ask('/players/mixed/recall?limit=51')).toMatchObject({ body: { errorCode: 'KS-4101' } });
-  });
 });

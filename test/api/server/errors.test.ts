@@ -28,7 +28,6 @@ describe('errors while both stores answer', () => {
   let worker: Service;
   let partner: TestPartner;
   let gameId: number;
-  let stranger: TestPartner;
 
   beforeAll(async () => {
     stores = await freshStores();
@@ -37,7 +36,6 @@ describe('errors while both stores answer', () => {
     client = await startService(stores, { ...patient, ROLES: 'http' });
     partner = await client.newPartner();
     gameId = await client.newGame(partner.key, parSheet('classic-3-reel'));
-    stranger = await client.newPartner();
   });
 
   afterAll(async () => {
@@ -53,52 +51,6 @@ describe('errors while both stores answer', () => {
     client.operator('PATCH', `/partners/${partnerId}`, settings);
 
   describe('errors of a spin', () => {
-    test('answers KS-4006 to a spin of a game that is unknown or belongs to another partner', async () => {
-      for (const id of [2_000_000_000, Number.MAX_SAFE_INTEGER]) {
-        expect(await spin({ gameId: id })).toMatchObject(failed(403, 'KS-4006'));
-      }
-      expect(await spin({}, stranger.key)).toMatchObject(failed(403, 'KS-4006'));
-    });
-
-    test('answers KS-4102 to a spin without its required fields, and names each of them', async () => {
-      for (const names of [['gameId'], ['playerId'], ['wagerUsd'], ['gameId', 'playerId', 'wagerUsd']]) {
-        const sent: Json = body();
-        for (const name of names) delete sent[name];
-        const answer = await client.spin(partner.key, sent);
-        expect(answer).toMatchObject(failed(400, 'KS-4102'));
-        expect(pathsOf(answer)).toEqual(names.map((name) => `/${name}`));
-      }
-    });
-
-    test.each<[string, unknown[]]>([
-      ['gameId', ['1', 1.5, 0, -1, null, true, [], {}, 2 ** 53]],
-      ['playerId', ['', 7, null, [], {}, 'a\u0000b', '\ud800', 'x'.repeat(129), '\u0085']],
-      ['wagerUsd', ['0.25', null, true, [], {}]],
-      ['requestId', ['', 7, null, [], {}, 'a\nb', '\udfff', '🎰'.repeat(129)]],
-    ])('answers KS-4101 to a spin whose %s has the wrong type or is out of range', async (name, values) => {
-      for (const value of values) {
-        const answer = await spin({ [name]: value });
-        expect(answer, JSON.stringify(value)).toMatchObject(failed(400, 'KS-4101'));
-        expect(new Set(pathsOf(answer))).toEqual(new Set([`/${name}`]));
-      }
-    });
-
-    test('names every fault of a spin that has several', async () => {
-      const several = await client.spin(partner.key, {
-        gameId: 'x',
-        playerId: '',
-        wagerUsd: {},
-        requestId: 1,
-      });
-      expect(several).toMatchObject(failed(400, 'KS-4101'));
-      expect(pathsOf(several)).toEqual(['/gameId', '/playerId', '/requestId', '/wagerUsd']);
-    });
-
-    test.each([0.2500001, 0, -0.25, 0.2499999999999999, 25, 1e300, 1e-300])(
-      'answers KS-4103 to a spin of %d USD on a game of 0.25 USD',
-      async (wagerUsd) => expect(await spin({ wagerUsd })).toMatchObject(failed(400, 'KS-4103')),
-    );
-
     test('answers KS-4111 to a spin that reuses the requestId of a different request', async () => {
       const requestId = 'conflict';
       expect((await spin({ requestId })).status).toBe(200);
@@ -251,79 +203,10 @@ describe('errors while both stores answer', () => {
       });
     };
 
-    test("answers KS-4205 to a game registration on a PAR sheet that is unknown or another partner's", async () => {
-      expect(await register({ parSheetId: 2_000_000_000 })).toMatchObject(failed(404, 'KS-4205'));
-      expect(await register({}, stranger.key)).toMatchObject(failed(404, 'KS-4205'));
-    });
-
-    test('answers KS-4205 to a game registration whose PAR sheet id exceeds the range of the database', async () => {
-      expect(await register({ parSheetId: 2 ** 31 })).toMatchObject(failed(404, 'KS-4205'));
-      expect(await register({ parSheetId: Number.MAX_SAFE_INTEGER })).toMatchObject(failed(404, 'KS-4205'));
-    });
-
-    test('answers KS-4216 to a game registration with another game type than slot', async () => {
-      for (const gameType of ['raffle', 'scratch_card', '', 7, null]) {
-        expect(await register({ gameType })).toMatchObject(failed(400, 'KS-4216'));
-      }
-    });
-
-    test('answers KS-4103 to a game registration whose wager range is not the denomination of the PAR sheet', async () => {
-      const answer = await register({ minWagerUsd: 0.1, maxWagerUsd: 0.25, wagerIncrementUsd: 1 });
-      expect(answer).toMatchObject(failed(400, 'KS-4103'));
-      expect(pathsOf(answer)).toEqual(['/minWagerUsd', '/wagerIncrementUsd']);
-    });
-
     test('answers KS-4108 to a game registration with a configName that the partner already uses', async () => {
       expect((await register({ configName: 'TAKEN', gameType: 'slot', minWagerUsd: 0.25 })).status).toBe(201);
       expect(await register({ configName: 'TAKEN' })).toMatchObject(failed(409, 'KS-4108'));
     });
-
-    test('answers KS-4101 to a game registration with invalid fields, and KS-4102 to one without required fields', async () => {
-      const wrong = {
-        parSheetId: '1',
-        displayName: '',
-        configName: 'lower',
-        minWagerUsd: '1',
-        maxWagerUsd: null,
-      };
-      const answer = await register(wrong);
-      expect(answer).toMatchObject(failed(400, 'KS-4101'));
-      expect(pathsOf(answer)).toEqual(
-        Object.keys(wrong)
-          .map((name) => `/${name}`)
-          .sort(),
-      );
-      const empty = await client.partner('POST', '/games', partner.key, {});
-      expect(empty).toMatchObject(failed(400, 'KS-4102'));
-      expect(pathsOf(empty)).toEqual(['/configName', '/displayName', '/parSheetId']);
-      for (const text of ['', '[]', '{"a":', 'null']) {
-        const refused = await client.partner('POST', '/games', partner.key, text);
-        expect(refused).toMatchObject(failed(400, 'KS-4101'));
-      }
-    });
-  });
-
-  test("answers KS-4204 for a player and KS-4215 for a spin that the partner doesn't have", async () => {
-    const spun = await spin({ playerId: 'a/b %ü' });
-    const own = encodeURIComponent('a/b %ü');
-    expect((await client.partner('GET', `/players/${own}`, partner.key)).status).toBe(200);
-    for (const [path, code] of [
-      [`/players/${own}`, 'KS-4204'],
-      [`/players/${own}/spins`, 'KS-4204'],
-      [`/spins/${spun.body.spinId}`, 'KS-4215'],
-    ] as const) {
-      expect(await client.partner('GET', path, stranger.key)).toMatchObject(failed(404, code));
-    }
-    for (const id of ['0'.repeat(32), 'f'.repeat(32), 'x', '%20']) {
-      expect(await client.partner('GET', `/spins/${id}`, partner.key)).toMatchObject(failed(404, 'KS-4215'));
-    }
-    for (const path of ['/players/%ff', '/players/%', '/players/%ed%a0%80/spins', '/spins/%c3']) {
-      expect(await client.partner('GET', path, partner.key)).toMatchObject(failed(400, 'KS-4101'));
-    }
-    for (const query of ['page=0', 'limit=101', 'page=x']) {
-      const refused = await client.partner('GET', `/players/${own}/spins?${query}`, partner.key);
-      expect(refused).toMatchObject(failed(400, 'KS-4101'));
-    }
   });
 
   test('answers KS-4215 to an unknown path or method, but only after it has checked the key', async () => {

@@ -116,11 +116,9 @@ test('refuses a report for an invalid interval, game, partner or day, with the e
   expect(await code('games?interval=RANGE&from=2026-01-01')).toEqual([400, 'KS-4102']);
   expect(await code('games?interval=RANGE&from=2026-01-02&to=2026-01-01')).toEqual([400, 'KS-4105']);
   expect(await code('games?interval=RANGE&from=2026-02-30&to=2026-03-01')).toEqual([400, 'KS-4105']);
-  expect(await code('games?interval=WTD')).toEqual([400, 'KS-4101']);
   expect(await code('games?interval=LTD&gameId=999999')).toEqual([404, 'KS-4201']);
   expect(await code('games?interval=LTD&partnerId=999999')).toEqual([404, 'KS-4209']);
   expect(await code(`liability?date=${today()}`)).toEqual([400, 'KS-4105']);
-  expect(await code('events?cursor=x')).toEqual([400, 'KS-4101']);
   const other = await service.newPartner();
   const strange = await service.partner<{ errorCode: string }>(
     'GET',

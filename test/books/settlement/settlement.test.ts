@@ -7,7 +7,7 @@ import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { CSV_TYPE, prefersCsv } from '../../../src/api/contract/csv.js';
 import { freshStores } from '../../setup/freshStores.js';
-import type { Answer, Client, TestPartner } from '../../support/client.js';
+import type { Client, TestPartner } from '../../support/client.js';
 import { startService } from '../../support/service.js';
 import {
   bookedInto,
@@ -319,7 +319,6 @@ describe('states of a settlement report', () => {
     expect((await read(partner, `${date}?revision=1`)).body).toEqual(body);
     expect((await read(partner, `${date}?revision=2`)).body).toEqual(second.body);
     expect(await read(partner, `${date}?revision=3`)).toMatchObject(failed(404, 'KS-4301'));
-    expect(await read(partner, `${date}?revision=0`)).toMatchObject(failed(400, 'KS-4101'));
     // A partner that has read only the first revision has not seen the second, so its request must name the
     // newest revision.
     expect(await acknowledge(partner, date, '?revision=1')).toMatchObject(failed(409, 'KS-4304'));
@@ -370,8 +369,6 @@ describe('states of a settlement report', () => {
         expect(await judge(partner, `${date}/${what}`, { revision, reason: 'r' })).toMatchObject(
           failed(409, 'KS-4304'),
         );
-    for (const body of [{ revision: 0 }, { revision: '2' }, '[]', 'x'])
-      expect(await judge(partner, `${date}/acknowledge`, body)).toMatchObject(failed(400, 'KS-4101'));
     expect((await judge(partner, `${date}/acknowledge`, { revision: 2, unknown: 1 })).body).toMatchObject({
       revision: 2,
       reportStatus: 'ACKNOWLEDGED',
@@ -425,64 +422,12 @@ describe('states of a settlement report', () => {
     const second = await list('?page=2&limit=2');
     expect(second.body).toEqual({ reports: body.reports.slice(2, 4), page: 2, limit: 2, total: body.total });
     expect((await list('?page=1000000000&limit=100')).body).toMatchObject({ reports: [], total: body.total });
-    for (const query of ['?page=0', '?limit=101', '?limit=x']) {
-      expect(await list(query), query).toMatchObject(failed(400, 'KS-4101'));
-    }
   });
 });
 
 describe('invalid settlement requests', () => {
-  test('answers KS-4105 to every settlement operation with an invalid date', async () => {
-    const partner = await settled(1);
-    for (const date of [
-      '2026-02-30',
-      '2025-02-29',
-      '2026-13-01',
-      '2026-00-10',
-      '2026-1-1',
-      '20260101',
-      '2026-01-01T00:00:00Z',
-      'today',
-      '0000-01-01',
-      '%F0%9F%8E%B0',
-      '-2026-01-01',
-      '2026-01-011',
-      '%202026-01-01',
-    ]) {
-      const answers: Answer[] = [
-        await read(partner, date),
-        await acknowledge(partner, date),
-        await dispute(partner, date),
-        await make(partner, date),
-      ];
-      for (const answer of answers) expect(answer, date).toMatchObject(failed(400, 'KS-4105'));
-    }
-    expect(await read(partner, '%ff')).toMatchObject(failed(400, 'KS-4101'));
-  });
-
-  test('answers KS-4209 to a settlement of an unknown partner, and KS-4214 to one of a partner without games', async () => {
-    for (const id of ['2000000000', '0', 'x', '%20']) {
-      expect(await client.operator('POST', `/partners/${id}/settlements/${today}`)).toMatchObject(
-        failed(404, 'KS-4209'),
-      );
-    }
+  test('answers KS-4214 to a settlement of a partner without games', async () => {
     expect(await make(await client.newPartner(), today)).toMatchObject(failed(404, 'KS-4214'));
-  });
-
-  test('requires a dispute reason of 1 to 2,000 characters', async () => {
-    const partner = await settled(1);
-    const date = shift(today, -1);
-    await make(partner, date);
-    for (const reason of ['', 'x'.repeat(2001), 7, null, 'nul\0', '\ud800', ['x']]) {
-      expect(await dispute(partner, date, reason), String(reason)).toMatchObject(failed(400, 'KS-4101'));
-    }
-    const without = await client.partner('POST', `/settlements/${date}/dispute`, partner.key, {});
-    expect(without).toMatchObject(failed(400, 'KS-4102'));
-    expect(await client.partner('POST', `/settlements/${date}/dispute`, partner.key, '[]')).toMatchObject(
-      failed(400, 'KS-4101'),
-    );
-    expect((await read(partner, date)).body.reportStatus).toBe('GENERATED');
-    expect((await dispute(partner, date, '🎰'.repeat(2000))).status).toBe(200);
   });
 });
 

