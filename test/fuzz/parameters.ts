@@ -120,7 +120,7 @@ export async function fuzzParameters(
   const statuses: Record<string, number> = {};
   const faults: string[] = [];
   let requests = 0;
-  // The valid requests are made first, because some hostile values are valid and lower a limit of the partner.
+  // The valid requests come first, because a hostile value may be valid and lower a limit of the partner.
   const valid: Request[] = [];
   for (const { prepare } of operations) valid.push(await prepare());
   for (const [at, operation] of operations.entries()) {

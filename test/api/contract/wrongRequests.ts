@@ -1,7 +1,7 @@
 /**
- * Requests of an operation in which one kind of thing is wrong: a member that is missing, of another type, too
- * long or out of range, an unknown id, or a resource of another partner. The schemas of the OpenAPI documents say
- * what is wrong, and the tables of this file name what the schemas can't say.
+ * Makes requests that an operation must refuse: without a key, with members that are missing, of another
+ * type, too long or out of range, with unknown ids, or for a resource of another partner. The schemas of the
+ * OpenAPI documents say what is wrong, and the tables of this file add what the schemas can't say.
  */
 import type { ValidateFunction } from 'ajv/dist/2020.js';
 import { BASES } from '../../../src/api/contract/apis.js';
@@ -190,8 +190,8 @@ function* wrongBodies(name: string, body: Json, schemas: Schemas, stranger: Test
   yield { code: 'KS-4101', changed: { body: ' '.repeat(65_537) }, wrong: [''] };
   const isSheet = name === 'uploadParSheet';
   const members = membersOf(schemas, schemas.body!, body);
-  // Members at one depth don't contain each other, so that all of them can be wrong in one request. The rules of
-  // a PAR sheet connect its parts, so only its members themselves are replaced here.
+  // Members at one depth don't contain each other, so all of them can be wrong in one request. Only the
+  // outermost members of a PAR sheet are replaced, because the rules of a sheet connect its parts.
   for (const depth of isSheet ? [1] : [1, 2, 3, 4]) {
     const some = members.filter(({ pointer }) => pointer.split('/').length - 1 === depth);
     const missing = some.filter(({ isRequired }) => isRequired).map(({ pointer }) => pointer);
