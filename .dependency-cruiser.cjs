@@ -30,7 +30,12 @@ const BESIDE = {
   openapi: ['^openapi/', room('domain'), '^src/api/index\\.ts$', '^src/api/contract/'],
   tools: ['^tools/', room('domain'), '^src/engine/redis/', '^workers/'],
   // Pages in a browser. They may import the types of the operator API, and the client package's player names.
-  console: ['^console/', '^src/api/client/', '^src/domain/(csv|rtp)\\.ts$', '^clients/typescript/src/'],
+  console: [
+    '^console/',
+    '^src/api/client/',
+    '^src/domain/(csv|partnerSettings|rtp)\\.ts$',
+    '^clients/typescript/src/',
+  ],
   bench: ['^bench/', '^src/(?!main\\.ts)', '^workers/', '^clients/', '^test/support/'],
   // Tests may import every room, and shared code of other tests: support, setup, model and monitoring.
   support: ['^test/support/', SRC, '^workers/', '^clients/', '^verifier/', '^openapi/'],

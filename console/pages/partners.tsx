@@ -1,5 +1,6 @@
 /** Pages of partners: settings, keys, games, remaining funding, and the partner's cell. */
 import { useState } from 'preact/hooks';
+import { SETTING_LIST, type ShownSetting } from '../../src/domain/partnerSettings.js';
 import { api, bodyOf, type Schemas } from '../api.js';
 import type { Question } from '../dialog.js';
 import { Field, Form } from '../form.js';
@@ -120,6 +121,12 @@ export function PartnerDetail({ place }: { readonly place: Place }) {
   );
 }
 
+const LIMITS = SETTING_LIST.flatMap(({ shown, label }) =>
+  label === undefined
+    ? []
+    : [{ shown: shown as Exclude<ShownSetting, 'balanceMode' | 'contactEmail'>, label }],
+);
+
 function PartnerFacts({
   partner,
   games,
@@ -136,13 +143,13 @@ function PartnerFacts({
         ['Environment', partner.environment],
         ['Status', <Status key="status" of={partner.isActive ? 'active' : 'inactive'} />],
         ['Dealing', <Status key="dealing" of={partner.dealing} />],
-        ['Spins a minute', count(partner.spinRateLimit)],
-        ['Other requests a minute', count(partner.apiRateLimit)],
         ['Balances', partner.balanceMode],
         ['Funding', partner.fundingUsd === null ? 'no bound' : usd(partner.fundingUsd)],
         ['Funding left', partner.fundingUsd === null ? NONE : usd(left)],
-        ['Large win above', usd(partner.largeWinThresholdUsd)],
-        ['Games, sheets, webhooks', `${partner.maxGames}, ${partner.maxParSheets}, ${partner.maxWebhooks}`],
+        ...LIMITS.filter(({ shown }) => shown !== 'fundingUsd').map(({ shown, label }): [string, string] => [
+          label,
+          shown.endsWith('Usd') ? usd(partner[shown]) : count(partner[shown]),
+        ]),
         ['Cell', partner.cell],
         ['Created (UTC)', time(partner.createdAt)],
       ]}
@@ -183,18 +190,6 @@ function Activity({ partner, onChanged }: { readonly partner: Partner; readonly 
   );
 }
 
-const LIMITS = [
-  ['spinRateLimit', 'Spins a minute'],
-  ['apiRateLimit', 'Other requests a minute'],
-  ['fundingUsd', 'Funding in USD (empty: unlimited)'],
-  ['largeWinThresholdUsd', 'Large win above, USD'],
-  ['openingBalanceUsd', 'Opening balance of a player in USD'],
-  ['minReadyBlocks', 'Minimum number of ready blocks'],
-  ['maxGames', 'Maximum number of games'],
-  ['maxParSheets', 'Maximum number of active PAR sheets'],
-  ['maxWebhooks', 'Maximum number of webhooks'],
-] as const;
-
 function Settings({ partner, onChanged }: { readonly partner: Partner; readonly onChanged: () => void }) {
   const params = { path: { id: partner.partnerId } };
   const change = async (body: Schemas['PartnerPatch']): Promise<string> => {
@@ -216,7 +211,7 @@ function Settings({ partner, onChanged }: { readonly partner: Partner; readonly 
   });
   const numbers = (values: Record<string, string>): Schemas['PartnerPatch'] =>
     Object.fromEntries(
-      LIMITS.map(([name]) => [name, values[name] === '' ? null : Number(values[name])] as const).filter(
+      LIMITS.map(({ shown }) => [shown, values[shown] === '' ? null : Number(values[shown])] as const).filter(
         ([name, value]) => value !== partner[name],
       ),
     );
@@ -236,8 +231,8 @@ function Settings({ partner, onChanged }: { readonly partner: Partner; readonly 
           act={(values) => change(changed(values))}
         >
           <Field label="Name" name="name" value={partner.name} required />
-          {LIMITS.map(([name, label]) => (
-            <Field key={name} label={label} name={name} type="number" value={partner[name] ?? ''} />
+          {LIMITS.map(({ shown, label }) => (
+            <Field key={shown} label={label} name={shown} type="number" value={partner[shown] ?? ''} />
           ))}
           <Field
             label="Balances"

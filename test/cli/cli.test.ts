@@ -7,6 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { settings } from '../../src/api/partners/contract.js';
 import { verifyPool } from '../../src/cli/verifyPool.js';
 import { world } from '../setup/world.js';
 import { OPERATOR_KEY } from '../support/client.js';
@@ -85,8 +86,8 @@ const created = ['--name', 'Käse & Söhne 遊技', '--environment', 'sandbox'];
 
 describe.concurrent('spindle partner', () => {
   test('spindle partner creates, shows, lists, updates and deactivates partners', async () => {
-    const settings = ['--balance-mode', 'enforce', '--funding', '1000.50', '--opening-balance', '0.000001'];
-    const out = await done('partner', 'create', '--slug', 'one', ...created, ...settings);
+    const given = ['--balance-mode', 'enforce', '--funding', '1000.50', '--opening-balance', '0.000001'];
+    const out = await done('partner', 'create', '--slug', 'one', ...created, ...given);
     const partnerId = member(out, 'partnerId')!;
     expect(member(out, 'name')).toBe('Käse & Söhne 遊技');
     expect(member(out, 'isActive')).toBe('true');
@@ -96,15 +97,20 @@ describe.concurrent('spindle partner', () => {
 
     const shown = await json('partner', 'show', partnerId);
     expect(shown).toMatchObject({ slug: 'one', fundingUsd: 1000.5, openingBalanceUsd: 1e-6 });
-    const limits = ['--spin-rate-limit', '7', '--api-rate-limit', '8', '--min-ready-blocks', '3'];
+    // Tries every setting that is a whole number with its least value plus one.
+    const numbers = Object.entries<{ type?: unknown; anyOf?: unknown; minimum?: number }>(settings)
+      .filter(([, { type }]) => type === 'integer')
+      .map(([name, { minimum }]) => [name, minimum! + 1] as const);
+    const limits = numbers.flatMap(([name, value]) => [
+      `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`,
+      String(value),
+    ]);
     const others = ['--large-win-threshold', '9.5', '--contact-email', 'a@b.c', '--name', 'Renamed'];
     const updated = await json('partner', 'update', partnerId, ...limits, ...others, '--funding', 'none');
     expect(updated).toEqual({
       ...shown,
       name: 'Renamed',
-      spinRateLimit: 7,
-      apiRateLimit: 8,
-      minReadyBlocks: 3,
+      ...Object.fromEntries(numbers),
       largeWinThresholdUsd: 9.5,
       contactEmail: 'a@b.c',
       fundingUsd: null,

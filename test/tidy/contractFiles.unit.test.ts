@@ -21,12 +21,9 @@ test('the generated OpenAPI files, error catalogue, columns of the archive and p
   for (const [path, text] of files) expect(readFileSync(join(ROOT, path), 'utf8'), path).toBe(text);
 });
 
-test.each(['src/cli/operator/partnerCommands.ts', 'console/pages/partners.tsx', 'docs/contract.md'])(
-  'each setting of a partner is in %s',
-  (path) => {
-    const text = readFileSync(join(ROOT, path), 'utf8');
-    const names = Object.keys(settings);
-    expect(names.length).toBeGreaterThan(5);
-    expect(names.filter((name) => !new RegExp(`['"\`]${name}['"\`]`).test(text))).toEqual([]);
-  },
-);
+test('docs/contract.md names each setting of a partner', () => {
+  const text = readFileSync(join(ROOT, 'docs/contract.md'), 'utf8');
+  const names = Object.keys(settings);
+  expect(names.length).toBeGreaterThan(5);
+  expect(names.filter((name) => !text.includes(`\`${name}\``))).toEqual([]);
+});

@@ -2,9 +2,10 @@
 import { newKey, storedKey } from '../../domain/apiKey.js';
 import { ApiError, ERRORS, type Fault, invalid } from '../../domain/errors.js';
 import { MAX_MICROS, microsToUsdText } from '../../domain/money.js';
+import { type PartnerSettings, SETTING_LIST } from '../../domain/partnerSettings.js';
 import { NO_TIME, rfc3339Time } from '../../domain/rfc3339.js';
 import { amountMicros } from '../../domain/schema.js';
-import type { PartnerRow, PartnerSettings } from '../../engine/catalog/partners.store.js';
+import type { PartnerRow } from '../../engine/catalog/partners.store.js';
 import type { NotMoved } from '../../engine/recovery/partnerMoves.store.js';
 import type { Store } from '../api.store.js';
 import { notifyGames } from '../dealing/routes.js';
@@ -13,7 +14,7 @@ import { learn, type Route, route } from '../server/route.js';
 import type { Services } from '../server/services.js';
 import type { ApiKeyRow, Unchangeable } from './apiKeys.store.js';
 import * as contract from './contract.js';
-import { OVERLAP_DEFAULT_S, PartnerPatch } from './contract.js';
+import { OVERLAP_DEFAULT_S, type PartnerPatch } from './contract.js';
 
 /**
  * Opening balance of a sandbox partner's players, in micro-USD. Players of a production partner start with 0
@@ -21,31 +22,18 @@ import { OVERLAP_DEFAULT_S, PartnerPatch } from './contract.js';
  */
 const SANDBOX_OPENING_MICROS = 1_000_000_000;
 
-const DEFAULTS: Omit<PartnerSettings, 'openingBalanceMicros'> = {
-  spinRateLimit: 300,
-  apiRateLimit: 600,
-  balanceMode: 'track',
-  fundingMicros: null,
-  largeWinThresholdMicros: 100_000_000,
-  minReadyBlocks: 2,
-  maxGames: 1000,
-  maxParSheets: 1000,
-  maxWebhooks: 50,
-  contactEmail: null,
-};
-
 const usd = (micros: number): number => Number(microsToUsdText(micros));
 
 const shownPartner = (row: PartnerRow) => ({
   ...row,
   dealing: row.isDealing ? 'ON' : 'OFF',
-  openingBalanceUsd: usd(row.openingBalanceMicros),
-  fundingUsd: row.fundingMicros === null ? null : usd(row.fundingMicros),
-  largeWinThresholdUsd: usd(row.largeWinThresholdMicros),
+  ...Object.fromEntries(
+    SETTING_LIST.map(({ name, shown, type }) => {
+      const value = row[name];
+      return [shown, type === 'bigint' && value !== null ? usd(value as number) : value];
+    }),
+  ),
 });
-
-/** Settings that a body has in the form in which they are stored. */
-const PLAIN = Object.keys(DEFAULTS).filter((name) => Object.hasOwn(PartnerPatch.properties, name));
 
 /** @throws ApiError (KS-4101) if an amount has too many decimals or is too large */
 function settingsOf(body: PartnerPatch): Partial<PartnerSettings> {
@@ -60,17 +48,11 @@ function settingsOf(body: PartnerPatch): Partial<PartnerSettings> {
     }
     return micros ?? 0;
   };
-  const settings: Partial<PartnerSettings> = Object.fromEntries(
-    Object.entries(body).filter(([name, value]) => PLAIN.includes(name) && value !== undefined),
-  );
-  if (body.openingBalanceUsd !== undefined) {
-    settings.openingBalanceMicros = amount('openingBalanceUsd', body.openingBalanceUsd);
-  }
-  if (body.fundingUsd !== undefined) {
-    settings.fundingMicros = body.fundingUsd === null ? null : amount('fundingUsd', body.fundingUsd);
-  }
-  if (body.largeWinThresholdUsd !== undefined) {
-    settings.largeWinThresholdMicros = amount('largeWinThresholdUsd', body.largeWinThresholdUsd);
+  const settings: Record<string, unknown> = {};
+  for (const { name, shown, type } of SETTING_LIST) {
+    const value = body[shown];
+    if (value === undefined) continue;
+    settings[name] = type === 'bigint' && value !== null ? amount(shown, value as number) : value;
   }
   if (faults.length > 0) throw invalid(faults);
   return settings;
@@ -117,8 +99,8 @@ export function expiryOf(text: string | null | undefined): Date | null {
 
 /** Returns the settings of a new partner (docs/contract.md §15.1). */
 export const initialSettings = (environment: string): PartnerSettings => ({
-  ...DEFAULTS,
-  openingBalanceMicros: environment === 'sandbox' ? SANDBOX_OPENING_MICROS : 0,
+  ...(Object.fromEntries(SETTING_LIST.map(({ name, initial }) => [name, initial])) as PartnerSettings),
+  ...(environment === 'sandbox' && { openingBalanceMicros: SANDBOX_OPENING_MICROS }),
 });
 
 const createPartner = ({ store, catalog }: Services): Route =>

@@ -1,6 +1,7 @@
 /** `spindle partner`: manages partners and their settings. */
 import { type Command, Option } from 'commander';
 import { bodyOf } from '../../api/client/apiClients.js';
+import { SETTING_LIST } from '../../domain/partnerSettings.js';
 import { NONE, oneOf, orNone, UsageError, usdNumber, wholeNumber } from '../command.js';
 import { withYes } from '../confirm.js';
 import { keyValues, type TableColumn, table } from '../output.js';
@@ -17,40 +18,22 @@ import { partnerIdOf } from './names.js';
 
 type Settings = Omit<Schemas['PartnerPatch'], 'name' | 'isActive' | 'dealing'>;
 
-/** Settings of a partner: option, description, property in the API, and parser. */
-const SETTINGS: readonly (readonly [
-  flags: string,
-  description: string,
-  member: keyof Settings,
-  read: (text: string) => unknown,
-])[] = [
-  ['--spin-rate-limit <N>', 'maximum number of spins a minute', 'spinRateLimit', wholeNumber],
-  ['--api-rate-limit <N>', 'maximum number of other requests a minute', 'apiRateLimit', wholeNumber],
-  ['--opening-balance <USD>', 'balance of a new player', 'openingBalanceUsd', usdNumber],
-  [
-    '--balance-mode <MODE>',
-    'track: players may spin below a balance of 0; enforce: a wager above the balance is refused',
-    'balanceMode',
-    oneOf({ track: 'track', enforce: 'enforce' }),
-  ],
-  [
-    '--funding <USD>',
-    'amount that the operator covers, or none for no limit',
-    'fundingUsd',
-    orNone(usdNumber),
-  ],
-  [
-    '--large-win-threshold <USD>',
-    'payout above which a win is a large win',
-    'largeWinThresholdUsd',
-    usdNumber,
-  ],
-  ['--min-ready-blocks <N>', 'number of blocks kept ready for each game', 'minReadyBlocks', wholeNumber],
-  ['--max-games <N>', 'maximum number of games', 'maxGames', wholeNumber],
-  ['--max-par-sheets <N>', 'maximum number of active PAR sheets', 'maxParSheets', wholeNumber],
-  ['--max-webhooks <N>', 'maximum number of webhooks', 'maxWebhooks', wholeNumber],
-  ['--contact-email <ADDRESS>', 'contact address for e-mails, or none', 'contactEmail', orNone(String)],
-];
+const UNITS = { int: 'N', bigint: 'USD', text: 'ADDRESS' };
+const READERS: Record<keyof typeof UNITS, (text: string) => unknown> = {
+  int: wholeNumber,
+  bigint: usdNumber,
+  text: String,
+};
+
+const SETTINGS = SETTING_LIST.map(({ name, shown, type, initial, help }) => {
+  const flag = name.replace(/Micros$/, '').replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+  const read = initial === null ? orNone(READERS[type]) : READERS[type];
+  const option =
+    name === 'balanceMode'
+      ? new Option(`--${flag} <MODE>`, help).argParser(oneOf({ track: 'track', enforce: 'enforce' }))
+      : new Option(`--${flag} <${UNITS[type]}>`, help).argParser<unknown>(read);
+  return { shown, option };
+});
 
 const COLUMNS: readonly TableColumn<Schemas['PartnerResponse']>[] = [
   { heading: 'id', value: (row) => row.partnerId, kind: 'number' },
@@ -132,17 +115,15 @@ Examples:
 }
 
 function withSettings(command: Command): Command {
-  for (const [flags, description, , read] of SETTINGS) {
-    command.addOption(new Option(flags, description).argParser(read));
-  }
+  for (const { option } of SETTINGS) command.addOption(option);
   return command;
 }
 
 function settingsOf(options: Options): Settings {
   const given: [string, unknown][] = [];
-  for (const [flags, , member] of SETTINGS) {
-    const value = options[new Option(flags).attributeName()];
-    if (value !== undefined) given.push([member, value === NONE ? null : value]);
+  for (const { shown, option } of SETTINGS) {
+    const value = options[option.attributeName()];
+    if (value !== undefined) given.push([shown, value === NONE ? null : value]);
   }
   return Object.fromEntries(given);
 }

@@ -2,10 +2,16 @@
  * Tests the operator API: partners and their settings, keys, games, blocks, PAR sheets, and the audit log of
  * all changes.
  */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { settings } from '../../../src/api/partners/contract.js';
+import { SETTING_LIST } from '../../../src/domain/partnerSettings.js';
+import { columnOf } from '../../../src/postgres/statements.js';
 import { world } from '../../setup/world.js';
 import type { Client } from '../../support/client.js';
 import { expectWithin } from '../../support/expectWithin.js';
+import { ROOT } from '../../support/root.js';
 import { constants, startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
 import { until } from '../../support/wait.js';
@@ -22,7 +28,7 @@ interface AuditEntry {
 }
 
 const patient = constants({ authFailureLimit: 1_000_000 });
-const { stores, service: client } = world(patient);
+const { stores, service: client, sql } = world(patient);
 /** A second front end on the same stores. */
 let other: Client & { stop(): Promise<void> };
 
@@ -44,23 +50,38 @@ async function audited(subject: string): Promise<AuditEntry[]> {
   return body.entries.filter((entry) => entry.subject === subject).reverse();
 }
 
+/** The settings that are whole numbers, so that a new one joins the tests by itself. */
+const LIMITS = Object.entries<{ type?: unknown; anyOf?: unknown; minimum?: number; maximum?: number }>(
+  settings,
+).flatMap(([name, { type, minimum, maximum }]) =>
+  type === 'integer' ? [{ name, least: minimum!, most: maximum! }] : [],
+);
+const limits = (choose: (limit: (typeof LIMITS)[number]) => number) =>
+  Object.fromEntries(LIMITS.map((limit) => [limit.name, choose(limit)]));
 const SETTINGS = {
-  spinRateLimit: 1,
-  apiRateLimit: 1_000_000_000,
+  ...limits(({ most }) => most),
   openingBalanceUsd: 12.345678,
   balanceMode: 'enforce',
   fundingUsd: 0.000001,
   largeWinThresholdUsd: 0,
-  minReadyBlocks: 100,
   contactEmail: 'ops@example.com',
 };
+/** Defaults in the table of docs/contract.md §15.1. A row may name several settings, and their defaults. */
+const CONTRACT = readFileSync(join(ROOT, 'docs/contract.md'), 'utf8');
+const DOCUMENTED = Object.fromEntries(
+  [
+    ...CONTRACT.slice(CONTRACT.indexOf('### 15.1'), CONTRACT.indexOf('### 15.2')).matchAll(
+      /^\| (`\w+`.*?) \| ([^|;]+)/gm,
+    ),
+  ].flatMap(([, names, values]) =>
+    [...names!.matchAll(/`(\w+)`/g)].map(([, name], i) => [name, values!.split(',')[i]]),
+  ),
+);
 const DEFAULTS = {
-  spinRateLimit: 300,
-  apiRateLimit: 600,
+  ...limits(({ name }) => Number(DOCUMENTED[name])),
   balanceMode: 'track',
   fundingUsd: null,
   largeWinThresholdUsd: 100,
-  minReadyBlocks: 2,
   contactEmail: null,
 };
 
@@ -75,22 +96,32 @@ describe('partners in the operator API', () => {
     expect(production.body).toMatchObject({ environment: 'production', openingBalanceUsd: 0, ...DEFAULTS });
   });
 
+  test('a migration gives an earlier partner the same setting that a new partner begins with', async () => {
+    const columns = await sql<{ column_name: string; column_default: string | null }[]>`
+      SELECT column_name, column_default FROM information_schema.columns WHERE table_name = 'partners'`;
+    const inMigrations = new Map(columns.map((row) => [row.column_name, row.column_default]));
+    for (const { name, initial } of SETTING_LIST) {
+      const value = inMigrations.get(columnOf(name));
+      expect(value, name).not.toBeUndefined();
+      if (value !== null) expect(value, name).toBe(String(initial));
+    }
+  });
+
   test('creates a partner with every setting, and reads, lists and changes these settings', async () => {
     const made = await newPartner('all-settings', SETTINGS);
     expect(made).toMatchObject({ status: 201, body: SETTINGS });
+    expect(Object.keys(SETTINGS).sort()).toEqual(Object.keys(settings).sort());
     const id = made.body.partnerId;
     expect((await client.operator('GET', `/partners/${id}`)).body).toEqual(made.body);
     const list = await client.operator<{ partners: Json[] }>('GET', '/partners');
     expect(list.body.partners).toContainEqual(made.body);
     for (const change of [
-      { spinRateLimit: 7 },
-      { apiRateLimit: 8 },
+      ...LIMITS.map(({ name, least }) => ({ [name]: least })),
       { openingBalanceUsd: 0 },
       { balanceMode: 'track' },
       { fundingUsd: null },
       { fundingUsd: 9_000_000_000 },
       { largeWinThresholdUsd: 0.01 },
-      { minReadyBlocks: 1 },
       { contactEmail: null },
       { name: 'Ünïcode 🎰' },
       { isActive: false },
