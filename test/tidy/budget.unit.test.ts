@@ -7,18 +7,18 @@ import { ROOT } from '../support/root.js';
 import { sources } from './sources.js';
 
 const BUDGETS = {
-  'src/api': 17_800,
+  'src/api': 17_790,
   'src/app': 7500,
   'src/books': 9460,
-  'src/cli': 8350,
-  'src/domain': 10_400,
+  'src/cli': 8310,
+  'src/domain': 10_440,
   'src/engine': 25_290,
   'src/platform': 1385,
   'src/postgres': 2000,
   'src/publicLog': 3260,
   'src/webhooks': 1640,
   console: 7660,
-  test: 81_200,
+  test: 81_240,
 };
 
 const linesOf = (room: string): number =>
