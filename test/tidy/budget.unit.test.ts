@@ -7,7 +7,7 @@ import { ROOT } from '../support/root.js';
 import { sources } from './sources.js';
 
 const BUDGETS = {
-  'src/api': 17_790,
+  'src/api': 18_350,
   'src/app': 7500,
   'src/books': 9460,
   'src/cli': 8310,
