@@ -1,6 +1,8 @@
 /** Forms: labeled inputs, confirmation questions, and the result of the submitted action. */
 import { type ComponentChildren, createContext, type FunctionComponent } from 'preact';
 import { useContext, useRef, useState } from 'preact/hooks';
+import { type AnswerOf, type Change, type Endpoint, send } from '../src/api/client/views/view.js';
+import { api, bodyOf } from './api.js';
 import { type Question, useQuestions } from './dialog.js';
 import { go } from './router.js';
 import { Fault } from './ui.js';
@@ -177,3 +179,48 @@ export const StatusFilter = ({
     <Field label="Status" name="status" options={options} value={status} />
   </Form>
 );
+
+export const questionOf = (
+  {
+    asks,
+    consequence,
+    button,
+    confirm = button,
+    isHarmless,
+  }: Omit<Change<never>, 'endpoint' | 'body' | 'done'>,
+  name: string,
+): Question => ({
+  title: `${asks} ${name}?`,
+  consequence,
+  button: confirm,
+  isDangerous: isHarmless !== true,
+  asksReason: true,
+});
+
+/** A form for a change of a view: it asks, sends the request and shows what was done. */
+export function ChangeForm<E extends Endpoint>(props: {
+  readonly change: Change<E>;
+  /** The object in the question. */
+  readonly name: string;
+  readonly path: object;
+  readonly label?: string;
+  readonly typed?: string;
+  readonly isInline?: boolean;
+  /** Returns what is shown in place of the change's own outcome, if it returns anything. */
+  readonly onDone: (answer: AnswerOf<E>) => unknown;
+}) {
+  const { change, name, path, label = `${change.asks} ${name}`, typed, isInline = false, onDone } = props;
+  const { endpoint, body, button, done } = change;
+  const question = questionOf(change, name);
+  return (
+    <Form
+      {...{ label, button, isInline }}
+      isDangerous={question.isDangerous === true}
+      confirm={typed === undefined ? question : { ...question, typed }}
+      act={async ({ reason }) => {
+        const answer = await bodyOf(send(api, endpoint, { path, body, reason }));
+        return (onDone(answer) as ComponentChildren) ?? (typeof done === 'string' ? done : done(answer));
+      }}
+    />
+  );
+}

@@ -4,9 +4,11 @@
  */
 import type { ComponentChildren, VNode } from 'preact';
 import { useState } from 'preact/hooks';
+import type { Column as ViewColumn } from '../src/api/client/views/view.js';
 import { csvOf } from './csvText.js';
 import { save } from './download.js';
-import { NONE } from './format.js';
+import { count, NONE, percent, time, usd } from './format.js';
+import { Status } from './ui.js';
 
 export interface Column<Row> {
   readonly heading: string;
@@ -15,6 +17,34 @@ export interface Column<Row> {
   /** Value for sorting, filtering and CSV. Default: the text of the cell. */
   readonly value?: (row: Row) => string | number | null | undefined;
 }
+
+/** Shows a value of a view. */
+export function shown(kind: ViewColumn<never>['kind'], value: unknown): ComponentChildren {
+  if (value === null || value === undefined) return NONE;
+  if (kind === 'status') return <Status of={String(value)} />;
+  if (kind === 'time') return time(String(value));
+  const as = { usd, count, percent }[kind as string];
+  return as === undefined ? (value as ComponentChildren) : as(Number(value));
+}
+
+/** @param cells by heading: cells with links, or other properties of the column */
+export const columnsOf = <Row,>(
+  view: readonly ViewColumn<Row>[],
+  cells: Readonly<Record<string, Column<Row>['cell'] | Partial<Column<Row>>>> = {},
+): Column<Row>[] =>
+  view.map(({ heading, value, kind = 'text' }) => {
+    const given = cells[heading];
+    return {
+      heading: kind === 'time' ? `${heading} (UTC)` : heading,
+      cell: (row) => shown(kind as ViewColumn<Row>['kind'], value(row)),
+      isNumber: ['number', 'count', 'usd', 'percent'].includes(kind),
+      ...(typeof given === 'function' ? { cell: given } : given),
+    };
+  });
+
+/** Returns the columns of a view as facts about one object. */
+export const factsOf = <Row,>(view: readonly ViewColumn<Row>[], row: Row) =>
+  columnsOf(view).map(({ heading, cell }) => [heading, cell(row)] as const);
 
 interface TableProps<Row> {
   readonly caption: string;
@@ -146,14 +176,14 @@ export function Table<Row>(props: TableProps<Row>) {
   if (rows.length === 0) return <p class="empty">{empty}</p>;
   const kept = filtered(rows, columns, text);
   const by = columns.find(({ heading }) => heading === order?.heading);
-  const shown = by === undefined ? kept : sorted(kept, by, order!.isDescending);
+  const ordered = by === undefined ? kept : sorted(kept, by, order!.isDescending);
   const headings = columns.filter(({ heading }) => heading !== CHANGE);
   const keep = (): void =>
     save(
       `${file}.csv`,
       csvOf(
         headings.map(({ heading }) => heading),
-        shown.map((row) => headings.map((column) => fieldOf(column, row))),
+        ordered.map((row) => headings.map((column) => fieldOf(column, row))),
       ),
     );
   return (
@@ -169,7 +199,7 @@ export function Table<Row>(props: TableProps<Row>) {
           />
           {text.trim() === '' ? null : (
             <span role="status">
-              {shown.length} of {rows.length}
+              {ordered.length} of {rows.length}
             </span>
           )}
           {file === undefined ? null : (
@@ -179,7 +209,7 @@ export function Table<Row>(props: TableProps<Row>) {
           )}
         </div>
       )}
-      {shown.length === 0 ? (
+      {ordered.length === 0 ? (
         <p class="empty">No row contains this text.</p>
       ) : (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: keyboard users scroll it by the arrow keys
@@ -199,7 +229,7 @@ export function Table<Row>(props: TableProps<Row>) {
               </tr>
             </thead>
             <tbody>
-              {shown.map((row) => (
+              {ordered.map((row) => (
                 <tr key={keyOf(row)}>
                   {columns.map(({ heading, cell, isNumber }) => (
                     <td key={heading} data-label={heading} class={kindOf(heading, isNumber)}>

@@ -156,7 +156,10 @@ const STEPS = {
     work: () => tool('verifier'),
   },
   console: {
-    inputs: () => [...filesOf('console'), ...filesOf(join('src', 'domain')), join('tools', 'console.ts')],
+    inputs: () => [
+      ...['console', join('src', 'domain'), join('src', 'api', 'client')].flatMap(filesOf),
+      join('tools', 'console.ts'),
+    ],
     outputs: () => filesOf(join('dist', 'console')),
     after: ['compile'],
     work: () => tool('console'),

@@ -1,6 +1,8 @@
 /** Page of the partner API versions: their users, and the announcement of a version's end. */
+import { endVersion } from '../../src/api/client/views/service.js';
+import { send } from '../../src/api/client/views/view.js';
 import { api, bodyOf, type Schemas } from '../api.js';
-import { Field, Form } from '../form.js';
+import { Field, Form, questionOf } from '../form.js';
 import { NONE, time } from '../format.js';
 import { useLoad } from '../load.js';
 import { useMayChange } from '../session.js';
@@ -37,6 +39,8 @@ export function ApiVersions() {
   );
 }
 
+const endAt = (day: string) => endVersion(`${day}T00:00:00Z`);
+
 const Deprecate = ({
   versions,
   onChanged,
@@ -50,22 +54,13 @@ const Deprecate = ({
       button="Announce the sunset"
       isDangerous
       confirm={({ version, sunset }) => [
-        {
-          title: `End version ${version} on ${sunset}?`,
-          consequence:
-            'Every partner that uses this version is notified by header, event and e-mail. From that day on, all requests to this version are refused.',
-          button: 'Announce the sunset',
-          isDangerous: true,
-          typed: version!,
-          asksReason: true,
-        },
+        { ...questionOf(endAt(sunset!), `version ${version}`), typed: version! },
       ]}
       act={async ({ version, sunset, reason }) => {
-        const params = { path: { version: version! } };
-        const body = { sunsetAt: `${sunset}T00:00:00Z`, reason: reason! };
-        await bodyOf(api.POST('/api-versions/{version}/deprecate', { params, body }));
+        const { endpoint, body, done } = endAt(sunset!);
+        await bodyOf(send(api, endpoint, { path: { version }, body, reason }));
         onChanged();
-        return 'The sunset is announced.';
+        return String(done);
       }}
     >
       <Field label="Version" name="version" options={versions.map(({ version }) => version)} />

@@ -1,8 +1,9 @@
 /**
  * Pages of blackjack rounds: the list of rounds, and one round with its cards, which can be voided or closed.
  */
+import { CLOSE_ROUND, ROUNDS, VOID_ROUND } from '../../src/api/client/views/games.js';
 import { api, bodyOf, type Schemas } from '../api.js';
-import { Field, Form } from '../form.js';
+import { ChangeForm, Field, Form } from '../form.js';
 import { NONE, time, usd } from '../format.js';
 import { useLoad } from '../load.js';
 import {
@@ -10,17 +11,17 @@ import {
   PartnerField,
   PartnerLink,
   useGameNames,
+  usePartnerColumn,
   usePartnerNames,
   usePartnerOf,
 } from '../names.js';
 import { go, linkTo, type Place } from '../router.js';
 import { useMayChange } from '../session.js';
-import { Table } from '../table.js';
+import { columnsOf, Table } from '../table.js';
 import { Copied, DangerZone, Facts, Load, Pager, Panel, pageOf, Status } from '../ui.js';
 import { NewBlackjack } from './newBlackjack.js';
 
 type Round = Schemas['RoundRecordResponse'];
-type Listed = Schemas['OperatorRound'];
 
 const STATUSES = ['', 'OPEN', 'SETTLED', 'VOIDED'];
 export function Rounds({ place }: { readonly place: Place }) {
@@ -66,6 +67,7 @@ function RoundList({ place, partnerId }: { readonly place: Place; readonly partn
     ...(partnerId === undefined ? {} : { partnerId }),
     ...(status === '' ? {} : { status }),
   };
+  const partnerColumn = usePartnerColumn();
   const loaded = useLoad(() => bodyOf(api.GET('/rounds', { params: { query } })), [query]);
   return (
     <Load loaded={loaded}>
@@ -77,31 +79,20 @@ function RoundList({ place, partnerId }: { readonly place: Place; readonly partn
             isPage={total > limit}
             keyOf={({ roundId }) => roundId}
             empty="No round matches these filters. Empty them to see all rounds; a table is created with New blackjack table."
-            columns={[
-              { heading: 'Dealt (UTC)', cell: ({ createdAt }) => time(createdAt) },
-              {
-                heading: 'Round',
-                cell: ({ roundId }) => (
-                  <a href={linkTo(['lookup'], { id: roundId })}>{roundId.slice(0, 8)}…</a>
-                ),
+            columns={columnsOf(ROUNDS, {
+              Round: {
+                cell: ({ roundId: id }) => <a href={linkTo(['lookup'], { id })}>{id.slice(0, 8)}…</a>,
+                value: ({ roundId }) => roundId,
               },
-              ...(partnerId === undefined
-                ? [{ heading: 'Partner', cell: (round: Listed) => <PartnerLink id={round.partnerId} /> }]
-                : []),
-              {
-                heading: 'Table',
+              Partner: partnerColumn,
+              Table: {
                 cell: ({ gameId, gameName }) => <GameLink id={gameId}>{gameName}</GameLink>,
+                isNumber: false,
               },
-              {
-                heading: 'Player',
-                cell: (round) => (
-                  <a href={linkTo(['players', round.partnerId, round.playerId])}>{round.playerId}</a>
-                ),
-              },
-              { heading: 'Status', cell: (round) => <Status of={round.status} /> },
-              { heading: 'Staked', cell: ({ wageredUsd }) => usd(wageredUsd), isNumber: true },
-              { heading: 'Paid', cell: ({ payoutUsd }) => usd(payoutUsd), isNumber: true },
-            ]}
+              Player: ({ partnerId: of, playerId }) => (
+                <a href={linkTo(['players', of, playerId])}>{playerId}</a>
+              ),
+            })}
           />
           <Pager place={place} page={page} limit={limit} total={total} />
         </>
@@ -186,47 +177,13 @@ export function RoundView({
 }
 
 function EndRound({ round, onChanged }: { readonly round: Round; readonly onChanged: () => void }) {
-  const params = { path: { roundId: round.roundId } };
+  const { roundId, playerId } = round;
   if (!useMayChange()) return null;
+  const of = { name: `the round of ${playerId}`, path: { roundId }, onDone: onChanged };
   return (
     <DangerZone>
-      <Form
-        label="Close the round"
-        button="Play the round out"
-        isDangerous
-        confirm={{
-          title: `Play out the round of ${round.playerId}?`,
-          consequence:
-            "The player's hands stand, the dealer draws, and the round is paid. This is permanent.",
-          button: 'Play it out',
-          isDangerous: true,
-          asksReason: true,
-        }}
-        act={async ({ reason }) => {
-          const query = { reason: reason! };
-          await bodyOf(api.POST('/rounds/{roundId}/close', { params: { ...params, query } }));
-          onChanged();
-          return 'The round is settled.';
-        }}
-      />
-      <Form
-        label="Void the round"
-        button="Void the round"
-        isDangerous
-        confirm={{
-          title: `Void the round of ${round.playerId}?`,
-          consequence: `All stakes (${usd(round.wageredUsd)}) are refunded to the player. This is permanent.`,
-          button: 'Void it',
-          isDangerous: true,
-          asksReason: true,
-          typed: round.playerId,
-        }}
-        act={async ({ reason }) => {
-          await bodyOf(api.POST('/rounds/{roundId}/void', { params, body: { reason: reason! } }));
-          onChanged();
-          return 'The round is voided.';
-        }}
-      />
+      <ChangeForm change={CLOSE_ROUND} {...of} />
+      <ChangeForm change={VOID_ROUND} typed={playerId} {...of} />
     </DangerZone>
   );
 }

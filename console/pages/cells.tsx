@@ -1,11 +1,12 @@
 /** Page of cells, Redis servers and recoveries. Operators can drain cells and add cells here. */
+import { CELLS, RECOVERIES } from '../../src/api/client/views/service.js';
 import { api, bodyOf, type Schemas } from '../api.js';
 import { Field, Form } from '../form.js';
-import { count, megabytes, time } from '../format.js';
+import { count, megabytes } from '../format.js';
 import { useLoad } from '../load.js';
 import { linkTo } from '../router.js';
 import { useMayChange } from '../session.js';
-import { Table } from '../table.js';
+import { columnsOf, Table } from '../table.js';
 import { Copied, DangerZone, Load, Panel, Status } from '../ui.js';
 
 type Cell = Schemas['OperatorCell'];
@@ -48,42 +49,13 @@ export function Cells() {
               keyOf={({ cell }) => cell}
               empty="None."
               columns={[
-                { heading: 'Cell', cell: ({ cell }) => cell, isNumber: true },
-                {
-                  heading: 'State',
-                  cell: ({ halted, isDraining }) => (
-                    <Status of={halted ?? (isDraining ? 'draining' : 'ready')} />
-                  ),
-                },
-                {
-                  heading: 'Partners',
-                  cell: ({ cell, partners }) => (
+                ...columnsOf(CELLS, {
+                  Partners: ({ cell, partners }) => (
                     <a href={linkTo(['partners'], { cell: String(cell) })}>{count(partners)}</a>
                   ),
-                  isNumber: true,
-                },
-                { heading: 'Games', cell: ({ games }) => count(games), isNumber: true },
-                {
-                  heading: 'Redis',
-                  cell: ({ node, slot }) => (slot === null ? node : `${node}, slot ${slot}`),
-                },
-                { heading: 'Epoch', cell: ({ epoch }) => epoch, isNumber: true },
-                {
-                  heading: 'Committed up to (UTC)',
-                  cell: ({ owner, bookedTo }) => (
-                    <>
-                      {time(bookedTo)} by{' '}
-                      {owner === null ? 'nobody' : <code title={owner}>{owner.slice(0, 8)}</code>}
-                    </>
-                  ),
-                  value: ({ bookedTo }) => bookedTo,
-                },
-                {
-                  heading: 'Outbox age',
-                  cell: ({ outboxAgeSeconds }) =>
-                    outboxAgeSeconds === null ? 'Redis is unavailable' : `${outboxAgeSeconds.toFixed(1)} s`,
-                  isNumber: true,
-                },
+                  Worker: ({ owner }) =>
+                    owner === null ? 'nobody' : <code title={owner}>{owner.slice(0, 8)}</code>,
+                }),
                 ...(mayChange
                   ? [
                       {
@@ -102,18 +74,7 @@ export function Cells() {
               rows={recoveries}
               keyOf={({ cell, epoch }) => `${cell} ${epoch}`}
               empty="No cell has been rebuilt yet."
-              columns={[
-                { heading: 'Cell', cell: ({ cell }) => cell, isNumber: true },
-                { heading: 'Begun (UTC)', cell: ({ startedAt }) => time(startedAt) },
-                { heading: 'Finished (UTC)', cell: ({ finishedAt }) => time(finishedAt) },
-                { heading: 'Step', cell: ({ step }) => <Status of={step} /> },
-                {
-                  heading: 'Outcomes voided',
-                  cell: ({ voidedOutcomes }) => count(voidedOutcomes),
-                  isNumber: true,
-                },
-                { heading: 'Reason', cell: ({ reason }) => reason },
-              ]}
+              columns={columnsOf(RECOVERIES)}
             />
           </Panel>
           {mayChange ? <AddCells onAdded={loaded.reload} /> : null}

@@ -2,9 +2,11 @@
  * Page of the dealing switches for all games, for partners and for games. Each switch that is off is listed
  * with the button that turns it on.
  */
+import { RESUME_PARTNER, STOP_PARTNER } from '../../src/api/client/views/partners.js';
+import { RESUME_DEALING, STOP_DEALING } from '../../src/api/client/views/service.js';
 import { api, bodyOf, type Schemas } from '../api.js';
 import { useDealing } from '../dealingState.js';
-import { Form } from '../form.js';
+import { ChangeForm } from '../form.js';
 import { NONE, time } from '../format.js';
 import { useLoad } from '../load.js';
 import { GAME_COLUMN, PartnerLink, usePartnerColumn } from '../names.js';
@@ -15,8 +17,6 @@ import { DangerZone, Facts, Load, Panel, Status } from '../ui.js';
 
 type State = Schemas['DealingResponse']['state'];
 type Partner = Schemas['PartnerResponse'];
-
-const other = (state: State): State => (state === 'ON' ? 'OFF' : 'ON');
 
 /** Number of suspended games that are loaded. More games are rarely suspended at the same time. */
 const GAMES_READ = 100;
@@ -46,66 +46,32 @@ export function Dealing() {
 
 function ForAll({ state, onChanged }: { readonly state: State; readonly onChanged: () => void }) {
   if (!useMayChange()) return null;
-  const isOn = state === 'ON';
+  const name = 'all partners';
+  const of = { name, path: {}, onDone: onChanged };
   return (
     <DangerZone>
-      <Form
-        label="Dealing for all partners"
-        button={isOn ? 'Stop dealing for all' : 'Resume dealing for all'}
-        isDangerous
-        confirm={{
-          title: isOn ? 'Stop dealing for all partners?' : 'Resume dealing for all partners?',
-          consequence: isOn
-            ? 'Within a second all spins, tickets and deals of all partners are refused, until you resume dealing. Open rounds can be finished.'
-            : 'All games can be played again, except suspended games and games of partners whose dealing is off.',
-          button: isOn ? 'Stop dealing' : 'Resume dealing',
-          isDangerous: true,
-          asksReason: true,
-          ...(isOn ? { typed: 'all partners' } : {}),
-        }}
-        act={async ({ reason }) => {
-          await bodyOf(api.PUT('/dealing', { body: { state: other(state), reason: reason! } }));
-          onChanged();
-          return isOn ? 'Dealing is off.' : 'Dealing is on.';
-        }}
-      />
+      {state === 'ON' ? (
+        <ChangeForm change={STOP_DEALING} typed={name} {...of} />
+      ) : (
+        <ChangeForm change={RESUME_DEALING} {...of} />
+      )}
     </DangerZone>
   );
 }
 
-export function PartnerSwitch({
-  partner: { partnerId, name, dealing },
+export const PartnerSwitch = ({
+  partner: { partnerId: id, name, dealing },
   onChanged,
 }: {
   readonly partner: Partner;
   readonly onChanged: () => void;
-}) {
-  const isOn = dealing === 'ON';
-  return (
-    <Form
-      label={`Dealing of ${name}`}
-      button={isOn ? 'Stop dealing' : 'Resume dealing'}
-      isInline
-      isDangerous={isOn}
-      confirm={{
-        title: isOn ? `Stop dealing for ${name}?` : `Resume dealing for ${name}?`,
-        consequence: isOn
-          ? "Within a second the partner's spins, tickets and deals are refused. Its other requests and its open rounds continue."
-          : "The partner's games can be played again.",
-        button: isOn ? 'Stop dealing' : 'Resume dealing',
-        isDangerous: isOn,
-        asksReason: true,
-      }}
-      act={async ({ reason }) => {
-        const params = { path: { id: partnerId } };
-        const body = { dealing: other(dealing), reason: reason! };
-        await bodyOf(api.PATCH('/partners/{id}', { params, body }));
-        onChanged();
-        return isOn ? 'Dealing is off for this partner.' : 'Dealing is on for this partner.';
-      }}
-    />
-  );
-}
+}) => (
+  <ChangeForm
+    change={dealing === 'ON' ? STOP_PARTNER : RESUME_PARTNER}
+    path={{ id }}
+    {...{ name, isInline: true, onDone: onChanged }}
+  />
+);
 
 function StoppedPartners() {
   // The partners are loaded here, because the list of partner names is refreshed only once a minute.

@@ -1,9 +1,8 @@
 /** Lists webhooks that fail at every attempt, or that were deactivated because of that. */
+import { WEBHOOKS } from '../../src/api/client/views/service.js';
 import type { Schemas } from '../api.js';
-import { count, time } from '../format.js';
 import { PartnerLink } from '../names.js';
-import { Table } from '../table.js';
-import { Status } from '../ui.js';
+import { columnsOf, Table } from '../table.js';
 
 export const FailingWebhooks = ({ of }: { readonly of: Schemas['Overview']['failingWebhooks'] }) => (
   <Table
@@ -17,11 +16,7 @@ export const FailingWebhooks = ({ of }: { readonly of: Schemas['Overview']['fail
         cell: ({ partnerId }) => <PartnerLink id={partnerId} />,
         value: ({ slug }) => slug,
       },
-      { heading: 'URL', cell: ({ url }) => <span class="address">{url}</span> },
-      { heading: 'State', cell: ({ health }) => <Status of={health.state} /> },
-      { heading: 'Reason', cell: ({ health }) => health.reason },
-      { heading: 'Failing since (UTC)', cell: ({ health }) => time(health.failingSince) },
-      { heading: 'Pending', cell: ({ health }) => count(health.pending), isNumber: true },
+      ...columnsOf(WEBHOOKS, { URL: ({ url }) => <span class="address">{url}</span> }),
     ]}
   />
 );

@@ -3,15 +3,16 @@
  * bands of expected deviation.
  */
 import { useState } from 'preact/hooks';
+import { WINDOW_NAMES, windowsFrom } from '../../src/api/client/views/games.js';
 import { rtpVerdict } from '../../src/domain/rtp.js';
 import { api, bodyOf, type Schemas } from '../api.js';
 import { Chart } from '../chart.js';
 import { RangeField } from '../form.js';
-import { count, NONE, percent, time } from '../format.js';
+import { percent, time } from '../format.js';
 import { useLoad } from '../load.js';
 import { linkTo } from '../router.js';
-import { Table } from '../table.js';
-import { Load, Panel, Status } from '../ui.js';
+import { columnsOf, Table } from '../table.js';
+import { Load, Panel } from '../ui.js';
 
 type Rtp = Schemas['GameRtp'];
 type Expected = NonNullable<Rtp['expected']>;
@@ -23,13 +24,7 @@ const RANGES = [{ days: 30 }, { days: 90 }, { days: 400 }];
 const Q95 = 1.959963984540054;
 const Q99 = 2.5758293035489004;
 
-/** Display names of the assessment windows. */
-export const WINDOW_NAMES = { ROLLING_30: '30 days', LIFE: 'Since the first spin' } as const;
-
 const startOf = (day: string): number => Date.parse(`${day}T00:00:00Z`) / 1000;
-
-const bandText = (band: readonly number[] | null): string =>
-  band === null ? NONE : `${percent(band[0])} to ${percent(band[1])}`;
 
 /** Returns whether a return is based on enough spins for a band. */
 const isBanded = ({ spins }: { readonly spins: number }, expected: Expected | null): boolean =>
@@ -79,35 +74,14 @@ const Windows = ({ rtp: { windows, expected } }: { readonly rtp: Rtp }) => (
         <strong>{WINDOW_NAMES[window]}:</strong> {rtpVerdict(state, expected?.normalFromSpins ?? 0)}.
       </p>
     ))}
-    <WindowTable rtp={{ windows, expected }} />
+    <Table
+      caption="Windows"
+      rows={windows}
+      keyOf={({ window }) => window}
+      empty=""
+      columns={columnsOf(windowsFrom(expected?.normalFromSpins))}
+    />
   </>
-);
-
-const WindowTable = ({ rtp: { windows, expected } }: { readonly rtp: Pick<Rtp, 'windows' | 'expected'> }) => (
-  <Table
-    caption="Windows"
-    rows={windows}
-    keyOf={({ window }) => window}
-    empty=""
-    columns={[
-      { heading: 'Window', cell: ({ window }) => WINDOW_NAMES[window] },
-      { heading: 'Days (UTC)', cell: ({ from, to }) => `${from} to ${to}` },
-      { heading: 'Spins', cell: ({ spins }) => count(spins), isNumber: true },
-      { heading: 'Return', cell: ({ actualRtp }) => percent(actualRtp), isNumber: true },
-      {
-        heading: '95 of 100',
-        cell: (row) => bandText(isBanded(row, expected) ? row.band95 : null),
-        isNumber: true,
-      },
-      {
-        heading: '99 of 100',
-        cell: (row) => bandText(isBanded(row, expected) ? row.band99 : null),
-        isNumber: true,
-      },
-      { heading: 'z', cell: ({ z }) => z ?? NONE, isNumber: true },
-      { heading: 'State', cell: ({ state }) => <Status of={state} /> },
-    ]}
-  />
 );
 
 interface BandProps {

@@ -1,8 +1,16 @@
 /** Pages of games: their actual and expected return, the outcomes left in their queues, and suspension. */
+import {
+  GAMES,
+  RESUME_GAME,
+  SUSPEND_GAME,
+  stateOf,
+  VOID_OUTCOMES,
+  VOID_RAFFLE,
+} from '../../src/api/client/views/games.js';
 import { rtpVerdict } from '../../src/domain/rtp.js';
 import { api, bodyOf, type Schemas } from '../api.js';
 import { Chart } from '../chart.js';
-import { Field, Form } from '../form.js';
+import { ChangeForm, Field, Form } from '../form.js';
 import { count, NONE, percent, usd } from '../format.js';
 import { FormDialog, Toolbar } from '../formDialog.js';
 import { useLoad } from '../load.js';
@@ -16,16 +24,12 @@ import {
 } from '../names.js';
 import type { Place } from '../router.js';
 import { useMayChange } from '../session.js';
-import { Table } from '../table.js';
+import { columnsOf, Table } from '../table.js';
 import { DangerZone, Facts, Load, Pager, Panel, pageOf, Status, statusFacts } from '../ui.js';
 import { RtpPanel } from './gameRtp.js';
 import { BlocksPanel } from './publicLog.js';
 
 type Game = Schemas['OperatorGame'];
-
-/** Returns the state of a game. A voided raffle is closed, for the reason that it was voided. */
-export const stateOf = ({ status, statusReason }: Game): string =>
-  status === 'CLOSED' && statusReason === 'VOIDED' ? 'VOIDED' : status;
 
 /** Returns whether the game refuses plays because its queue is empty. A raffle is then sold out. */
 const isDry = ({ gameType, status, queue }: Game): boolean =>
@@ -99,25 +103,15 @@ export function Games({ place }: { readonly place: Place }) {
               keyOf={({ gameConfigId }) => gameConfigId}
               empty="There are no games yet. A partner registers a slot game with its PAR sheet by the API; create raffles and tables on their pages."
               columns={[
-                { heading: 'Id', cell: ({ gameConfigId }) => gameConfigId, isNumber: true },
-                GAME_COLUMN,
-                partnerColumn,
-                { heading: 'Kind', cell: ({ gameType }) => gameType },
-                { heading: 'Status', cell: (game) => <Status of={stateOf(game)} /> },
-                { heading: 'Spins', cell: ({ totals }) => count(totals.spins), isNumber: true },
-                { heading: 'Return', cell: ({ totals }) => percent(totals.actualRtp), isNumber: true },
-                {
-                  heading: 'Expected',
-                  cell: (game) => <Band game={game} />,
-                  value: bandText,
-                  isNumber: true,
-                },
-                {
-                  heading: 'Queue',
-                  cell: (game) => (isDry(game) ? <Status of="none" /> : count(game.queue.outcomesReady)),
-                  value: ({ queue }) => queue.outcomesReady,
-                  isNumber: true,
-                },
+                ...columnsOf(GAMES, {
+                  Game: GAME_COLUMN,
+                  Partner: partnerColumn,
+                  Expected: { cell: (game) => <Band game={game} />, value: bandText },
+                  Queue: {
+                    cell: (game) => (isDry(game) ? <Status of="none" /> : count(game.queue.outcomesReady)),
+                    value: ({ queue }) => queue.outcomesReady,
+                  },
+                }),
                 { heading: 'Lasts', cell: minutesLeft, isNumber: true },
               ]}
             />
@@ -233,93 +227,19 @@ function MoreBlocks({ game }: { readonly game: Game }) {
 
 function Suspension({ game, onChanged }: { readonly game: Game; readonly onChanged: () => void }) {
   if (!useMayChange() || game.status === 'CLOSED') return null;
-  const params = { path: { id: game.gameConfigId } };
-  const isSuspended = game.status === 'SUSPENDED';
+  const { gameConfigId: id, gameType, displayName: name, status } = game;
+  const of = { name, path: { id }, typed: name, onDone: onChanged };
   return (
     <DangerZone>
-      <Form
-        label="Status"
-        button={isSuspended ? 'Resume the game' : 'Suspend the game'}
-        isDangerous={!isSuspended}
-        confirm={{
-          title: isSuspended ? `Resume ${game.displayName}?` : `Suspend ${game.displayName}?`,
-          consequence: isSuspended
-            ? 'The game can be played again.'
-            : 'All plays of this game are refused until you resume it. Open rounds can be finished.',
-          button: isSuspended ? 'Resume' : 'Suspend',
-          isDangerous: !isSuspended,
-          asksReason: true,
-        }}
-        act={async ({ reason }) => {
-          const status = isSuspended ? 'ACTIVE' : 'SUSPENDED';
-          await bodyOf(api.PATCH('/games/{id}', { params, body: { status, reason: reason! } }));
-          onChanged();
-          return isSuspended ? 'The game is active.' : 'The game is suspended.';
-        }}
+      <ChangeForm
+        change={status === 'SUSPENDED' ? RESUME_GAME : SUSPEND_GAME}
+        {...{ name, path: { id }, onDone: onChanged }}
       />
-      {game.gameType === 'slot' ? <VoidOutcomes game={game} onChanged={onChanged} /> : null}
-      {game.gameType === 'raffle' ? <VoidRaffle game={game} onChanged={onChanged} /> : null}
+      {gameType === 'slot' ? <ChangeForm change={VOID_OUTCOMES} {...of} /> : null}
+      {gameType === 'raffle' ? <ChangeForm change={VOID_RAFFLE} {...of} /> : null}
     </DangerZone>
   );
 }
-
-interface Changing {
-  readonly game: Game;
-  readonly onChanged: () => void;
-}
-
-/** Form that voids outcomes that somebody may have seen before they were dealt. */
-const VoidOutcomes = ({ game, onChanged }: Changing) => (
-  <Form
-    label="Sealed outcomes"
-    button="Void the sealed outcomes"
-    isDangerous
-    confirm={{
-      title: `Void the sealed outcomes of ${game.displayName}?`,
-      consequence:
-        'All sealed outcomes that were not dealt yet are discarded. The game continues with new outcomes, usually within a second. Use this if somebody may have seen future outcomes.',
-      button: 'Void the outcomes',
-      isDangerous: true,
-      typed: game.displayName,
-      asksReason: true,
-    }}
-    act={async ({ reason }) => {
-      const params = { path: { id: game.gameConfigId } };
-      const call = api.POST('/games/{id}/rotate', { params, body: { reason: reason! } });
-      const { isInForce } = await bodyOf(call);
-      onChanged();
-      if (!isInForce)
-        return 'Recorded, but not confirmed yet. Sealed outcomes may still be dealt until it is; repeat it to learn whether it is done.';
-      return 'The sealed outcomes are voided.';
-    }}
-  />
-);
-
-const VoidRaffle = ({ game, onChanged }: Changing) => (
-  <Form
-    label="Raffle"
-    button="Void the raffle"
-    isDangerous
-    confirm={{
-      title: `Void ${game.displayName}?`,
-      consequence: `No more tickets are sold, and each sold ticket is refunded (${usd(game.minWagerUsd)}). Prizes that were paid stay paid. This is permanent.`,
-      button: 'Void the raffle',
-      isDangerous: true,
-      typed: game.displayName,
-      asksReason: true,
-    }}
-    act={async ({ reason }) => {
-      const params = { path: { id: game.gameConfigId } };
-      const { refunded, tickets, isInForce } = await bodyOf(
-        api.POST('/raffles/{id}/void', { params, body: { reason: reason! } }),
-      );
-      onChanged();
-      if (!isInForce)
-        return 'The void is recorded, but Redis has not confirmed the end of the sale. A worker ends it as soon as Redis accepts it.';
-      return `The raffle is voided; ${count(refunded)} of ${count(tickets)} tickets are refunded so far.`;
-    }}
-  />
-);
 
 interface DayEnd {
   readonly day: Schemas['GameDay'];

@@ -1,6 +1,7 @@
 /** Pages of PAR sheets: the list, and one sheet as uploaded, with its tiers and combinations. */
+import { RETIRE_SHEET } from '../../src/api/client/views/games.js';
 import { api, bodyOf, type Schemas } from '../api.js';
-import { Form } from '../form.js';
+import { ChangeForm } from '../form.js';
 import { count, percent, usd } from '../format.js';
 import { useLoad } from '../load.js';
 import { PartnerFilter, PartnerLink, usePartnerColumn, usePartnerWanted, useTitle } from '../names.js';
@@ -136,31 +137,11 @@ function Sheet({ sheet }: Schemas['OperatorParSheetDetail']) {
 }
 
 function Retire(props: Schemas['OperatorParSheetDetail'] & { readonly onChanged: () => void }) {
-  const { parSheetId, gameTitle, status, onChanged } = props;
+  const { parSheetId: id, gameTitle: name, status, onChanged } = props;
   if (!useMayChange() || status !== 'ACTIVE') return null;
   return (
     <DangerZone>
-      <Form
-        label="Retire"
-        button="Retire the sheet"
-        isDangerous
-        confirm={{
-          title: `Retire ${gameTitle}?`,
-          consequence:
-            "No new games can be registered with this sheet. Its present games continue. A retired sheet can't be activated again.",
-          button: 'Retire the sheet',
-          isDangerous: true,
-          typed: gameTitle,
-          asksReason: true,
-        }}
-        act={async ({ reason }) => {
-          const params = { path: { id: parSheetId } };
-          const body = { status: 'RETIRED', reason: reason! } as const;
-          await bodyOf(api.PATCH('/par-sheets/{id}', { params, body }));
-          onChanged();
-          return 'The sheet is retired.';
-        }}
-      />
+      <ChangeForm change={RETIRE_SHEET} path={{ id }} {...{ name, typed: name, onDone: onChanged }} />
     </DangerZone>
   );
 }

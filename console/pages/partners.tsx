@@ -1,20 +1,29 @@
 /** Pages of partners: settings, keys, games, remaining funding, and the partner's cell. */
 import { useState } from 'preact/hooks';
+import { stateOf } from '../../src/api/client/views/games.js';
+import {
+  ACTIVATE_PARTNER,
+  DEACTIVATE_PARTNER,
+  endKey,
+  KEYS,
+  PARTNERS,
+  REVOKE_KEY,
+} from '../../src/api/client/views/partners.js';
+import { WEBHOOKS } from '../../src/api/client/views/service.js';
+import { send } from '../../src/api/client/views/view.js';
 import { SETTING_LIST, type ShownSetting } from '../../src/domain/partnerSettings.js';
 import { api, bodyOf, type Schemas } from '../api.js';
-import type { Question } from '../dialog.js';
-import { Field, Form } from '../form.js';
+import { ChangeForm, Field, Form, questionOf } from '../form.js';
 import { count, NONE, percent, time, usd } from '../format.js';
 import { FormDialog, Toolbar } from '../formDialog.js';
 import { useLoad } from '../load.js';
 import { GAME_COLUMN, usePartnerNames, useTitle } from '../names.js';
 import { go, linkTo, type Place } from '../router.js';
 import { useMayChange } from '../session.js';
-import { Table } from '../table.js';
+import { columnsOf, Table } from '../table.js';
 import { TrafficChart } from '../traffic.js';
 import { Copied, DangerZone, Facts, KeyPrefix, Load, Panel, Secret, Status } from '../ui.js';
 import { PartnerSwitch } from './dealing.js';
-import { stateOf } from './games.js';
 import { Move, Moves } from './moves.js';
 
 type Partner = Schemas['PartnerResponse'];
@@ -60,23 +69,9 @@ export function Partners({ place }: { readonly place: Place }) {
                 ? 'There are no partners yet. Create the first one with New partner, then issue a key to it.'
                 : 'This cell has no partners. New partners are placed in the cells with the fewest.'
             }
-            columns={[
-              { heading: 'Id', cell: ({ partnerId }) => partnerId, isNumber: true },
-              {
-                heading: 'Name',
-                cell: ({ partnerId, name }) => <a href={linkTo(['partners', partnerId])}>{name}</a>,
-              },
-              { heading: 'Slug', cell: ({ slug }) => slug },
-              { heading: 'Environment', cell: ({ environment }) => environment },
-              {
-                heading: 'Status',
-                cell: ({ isActive }) => <Status of={isActive ? 'active' : 'inactive'} />,
-              },
-              { heading: 'Dealing', cell: ({ dealing }) => <Status of={dealing} /> },
-              { heading: 'Cell', cell: ({ cell }) => cell, isNumber: true },
-              { heading: 'Spins a minute', cell: (row) => count(row.spinRateLimit), isNumber: true },
-              { heading: 'Funding', cell: ({ fundingUsd }) => usd(fundingUsd), isNumber: true },
-            ]}
+            columns={columnsOf(PARTNERS, {
+              Name: ({ partnerId, name }) => <a href={linkTo(['partners', partnerId])}>{name}</a>,
+            })}
           />
         )}
       </Load>
@@ -158,33 +153,16 @@ function PartnerFacts({
 }
 
 function Activity({ partner, onChanged }: { readonly partner: Partner; readonly onChanged: () => void }) {
-  const params = { path: { id: partner.partnerId } };
-  const { isActive, name } = partner;
+  const { partnerId: id, isActive, name } = partner;
   if (!useMayChange()) return null;
   return (
     <DangerZone>
       <Move partner={partner} onChanged={onChanged} />
       <PartnerSwitch partner={partner} onChanged={onChanged} />
-      <Form
-        label="Activity"
-        button={isActive ? 'Deactivate the partner' : 'Activate the partner'}
-        isDangerous
-        confirm={{
-          title: isActive ? `Deactivate ${name}?` : `Activate ${name}?`,
-          consequence: isActive
-            ? "All requests with a key of this partner are refused at once, so its games can't be played. You can activate the partner again."
-            : "The partner's keys are accepted again, and its games can be played.",
-          button: isActive ? 'Deactivate' : 'Activate',
-          isDangerous: true,
-          asksReason: true,
-        }}
-        act={async ({ reason }) => {
-          await bodyOf(
-            api.PATCH('/partners/{id}', { params, body: { isActive: !isActive, reason: reason! } }),
-          );
-          onChanged();
-          return 'Changed.';
-        }}
+      <ChangeForm
+        change={isActive ? DEACTIVATE_PARTNER : ACTIVATE_PARTNER}
+        path={{ id }}
+        {...{ name, onDone: onChanged }}
       />
     </DangerZone>
   );
@@ -272,13 +250,7 @@ interface OfKey {
 /** Changes the expiry of a key. The field has the present one, so an empty field is a choice. */
 function ChangeExpiry({ id, apiKey: { keyId, expiresAt }, onChanged }: OfKey) {
   const present = expiresAt === null ? '' : inMinutes(expiresAt);
-  const endlessQuestion: Question = {
-    title: `Let key ${keyId} be valid without an end?`,
-    consequence: 'This key will never expire. It stays valid until somebody revokes it.',
-    button: 'Let it never expire',
-    isDangerous: true,
-    asksReason: true,
-  };
+  const endAt = (expires: string) => endKey(expires === '' ? null : `${expires}:00Z`, `${time(expires)} UTC`);
   return (
     <FormDialog title={`Change expiry of key ${keyId}`} button="Change expiry">
       <Form
@@ -286,23 +258,14 @@ function ChangeExpiry({ id, apiKey: { keyId, expiresAt }, onChanged }: OfKey) {
         button="Change"
         confirm={({ expires }) => {
           if (expires === present) return [];
-          if (expires === '') return [endlessQuestion];
-          return [
-            {
-              title: `End key ${keyId} at ${time(expires)} UTC?`,
-              consequence: `All requests with this key are refused from ${time(expires)} UTC on.`,
-              button: 'Change the expiry',
-              asksReason: true,
-            },
-          ];
+          return [questionOf(endAt(expires!), `key ${keyId}`)];
         }}
         act={async ({ expires, reason }) => {
           if (expires === present) return 'Nothing was changed.';
-          const body = { expiresAt: expires === '' ? null : `${expires}:00Z`, reason: reason! };
-          const params = { path: { id, keyId } };
-          await bodyOf(api.PATCH('/partners/{id}/keys/{keyId}', { params, body }));
+          const { endpoint, body, done } = endAt(expires!);
+          await bodyOf(send(api, endpoint, { path: { id, keyId }, body, reason }));
           onChanged();
-          return expires === '' ? 'The key never expires.' : `The key expires at ${time(expires)} UTC.`;
+          return String(done);
         }}
       >
         <ExpiryField value={expiresAt} />
@@ -342,26 +305,11 @@ function RotateKey({ id, apiKey: { keyId }, onChanged, onIssued }: OfKey & WithI
 }
 
 const RevokeKey = ({ id, apiKey: { keyId, name }, onChanged }: OfKey) => (
-  <Form
-    label={`Revoke key ${keyId}`}
-    button="Revoke"
-    isInline
-    isDangerous
-    confirm={{
-      title: `Revoke key ${keyId}?`,
-      consequence: "Requests with this key are refused at once. A revoked key can't be restored.",
-      button: 'Revoke the key',
-      isDangerous: true,
-      typed: name ?? String(keyId),
-      asksReason: true,
-    }}
-    act={async ({ reason }) => {
-      const path = { id, keyId };
-      const query = { reason: reason! };
-      await bodyOf(api.DELETE('/partners/{id}/keys/{keyId}', { params: { path, query } }));
-      onChanged();
-      return 'Revoked.';
-    }}
+  <ChangeForm
+    change={REVOKE_KEY}
+    name={`key ${keyId}`}
+    path={{ id, keyId }}
+    {...{ typed: name ?? String(keyId), isInline: true, onDone: onChanged }}
   />
 );
 
@@ -414,15 +362,7 @@ function Keys({ id, isActive }: { readonly id: number; readonly isActive: boolea
             keyOf={({ keyId }) => keyId}
             empty="No keys yet. Issue one with New key, and give it to the partner."
             columns={[
-              { heading: 'Id', cell: ({ keyId }) => keyId, isNumber: true },
-              { heading: 'Name', cell: ({ name }) => name ?? NONE },
-              { heading: 'Begins with', cell: ({ prefix }) => <KeyPrefix of={prefix} /> },
-              { heading: 'Status', cell: ({ status }) => <Status of={status} /> },
-              { heading: 'Last used (UTC)', cell: ({ lastUsedAt }) => time(lastUsedAt) },
-              {
-                heading: 'Expires (UTC)',
-                cell: ({ expiresAt }) => (expiresAt === null ? 'never' : time(expiresAt)),
-              },
+              ...columnsOf(KEYS, { 'Begins with': ({ prefix }) => <KeyPrefix of={prefix} /> }),
               ...(mayChange ? [{ heading: 'Change', cell: changes }] : []),
             ]}
           />
@@ -461,12 +401,8 @@ function Hooks({ id }: { readonly id: number }) {
             keyOf={(webhook) => webhook.id}
             empty="This partner has no webhooks. It registers them by the API (POST /webhooks)."
             columns={[
-              { heading: 'URL', cell: ({ url }) => <span class="address">{url}</span> },
+              ...columnsOf(WEBHOOKS, { URL: ({ url }) => <span class="address">{url}</span> }),
               { heading: 'Events', cell: ({ events }) => events.join(', ') },
-              { heading: 'State', cell: ({ health }) => <Status of={health.state} /> },
-              { heading: 'Reason', cell: ({ health }) => health.reason ?? '' },
-              { heading: 'Failing since (UTC)', cell: ({ health }) => time(health.failingSince) },
-              { heading: 'Pending', cell: ({ health }) => count(health.pending), isNumber: true },
             ]}
           />
         )}

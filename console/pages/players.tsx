@@ -1,6 +1,7 @@
 /** Pages of players: a statement with all entries, adjustments and blocking. */
 import { useEffect, useState } from 'preact/hooks';
 import { namedPlayer } from '../../clients/typescript/src/playerNames.js';
+import { ENTRIES } from '../../src/api/client/views/players.js';
 import { api, bodyOf, type Schemas } from '../api.js';
 import type { Question } from '../dialog.js';
 import { Field, Form } from '../form.js';
@@ -10,7 +11,7 @@ import { useLoad } from '../load.js';
 import { GameLink, PartnerField, PartnerLink, useGameNames, usePartnerOf } from '../names.js';
 import { go, linkTo, type Place } from '../router.js';
 import { useMayBlock, useMayChange } from '../session.js';
-import { Table } from '../table.js';
+import { columnsOf, Table } from '../table.js';
 import { Facts, Fault, Load, Panel, Status, statusFacts } from '../ui.js';
 import { RecallPanel } from './recall.js';
 
@@ -128,25 +129,18 @@ function Entries({ statement, range }: { readonly statement: Statement; readonly
             ? 'No entries. The first spin or adjustment of the player appears here.'
             : 'No entries in this time.'
         }
-        columns={[
-          { heading: 'Time (UTC)', cell: ({ createdAt }) => time(createdAt) },
-          { heading: 'Kind', cell: ({ kind }) => kind },
-          {
-            heading: 'Game',
+        columns={columnsOf(ENTRIES, {
+          Game: {
             cell: ({ gameId }) =>
               gameId === null ? NONE : <GameLink id={gameId}>{gameNameOf(gameId)}</GameLink>,
+            isNumber: false,
           },
-          { heading: 'Wager', cell: ({ wagerUsd }) => usd(wagerUsd), isNumber: true },
-          { heading: 'Credit', cell: ({ creditUsd }) => usd(creditUsd), isNumber: true },
-          { heading: 'Balance', cell: ({ balanceUsd }) => usd(balanceUsd), isNumber: true },
-          { heading: 'Request', cell: ({ requestId }) => requestId ?? NONE },
-          {
-            heading: 'Spin',
+          Spin: {
             cell: ({ spinId }) =>
               spinId === null ? NONE : <a href={linkTo(['lookup'], { id: spinId })}>{spinId.slice(0, 8)}…</a>,
             value: ({ spinId }) => spinId,
           },
-        ]}
+        })}
       />
       {nextCursor === null ? null : (
         <button type="button" onClick={load}>

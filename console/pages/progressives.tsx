@@ -3,15 +3,16 @@
  * rules and funding.
  */
 import { useState } from 'preact/hooks';
+import { COMMUNAL_EVENTS, TIERS } from '../../src/api/client/views/games.js';
 import { api, bodyOf, type Schemas } from '../api.js';
 import { Field, Form } from '../form.js';
-import { count, percent, time, usd } from '../format.js';
+import { count, percent, usd } from '../format.js';
 import { FormDialog, Toolbar } from '../formDialog.js';
 import { useLoad } from '../load.js';
 import { GameLink, usePartnerColumn, useTitle } from '../names.js';
 import { go, linkTo, type Place } from '../router.js';
 import { useMayChange } from '../session.js';
-import { Table } from '../table.js';
+import { columnsOf, Table } from '../table.js';
 import { Facts, Load, Pager, Panel, pageOf, Status } from '../ui.js';
 import { RulesForm } from './progressiveRules.js';
 
@@ -132,16 +133,7 @@ export function ProgressiveDetail({ place }: { readonly place: Place }) {
                 rows={shown.tiers}
                 keyOf={({ tierLevel }) => tierLevel}
                 empty="None."
-                columns={[
-                  { heading: 'Level', cell: ({ tierLevel }) => tierLevel, isNumber: true },
-                  { heading: 'Name', cell: ({ tierName }) => tierName },
-                  {
-                    heading: 'Fires each',
-                    cell: (tier) => `${count(tier.triggerAtSpins)} spins`,
-                    isNumber: true,
-                  },
-                  { heading: 'Pays', cell: ({ amountUsd }) => `$${amountUsd}`, isNumber: true },
-                ]}
+                columns={columnsOf(TIERS)}
               />
             </Panel>
           </>
@@ -167,13 +159,7 @@ function Events({ place, id }: { readonly place: Place; readonly id: number }) {
               isPage={total > limit}
               keyOf={({ eventId }) => eventId}
               empty="No events yet. An event is listed here when the counter reaches a tier."
-              columns={[
-                { heading: 'Time (UTC)', cell: ({ createdAt }) => time(createdAt) },
-                { heading: 'Tier', cell: ({ tierName }) => tierName },
-                { heading: 'Paid', cell: ({ totalAmountUsd }) => `$${totalAmountUsd}`, isNumber: true },
-                { heading: 'Winners', cell: ({ winners }) => count(winners), isNumber: true },
-                { heading: 'Status', cell: ({ status }) => <Status of={status} /> },
-              ]}
+              columns={columnsOf(COMMUNAL_EVENTS)}
             />
             <Pager place={place} page={page} limit={limit} total={total} />
           </>

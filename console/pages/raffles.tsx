@@ -3,6 +3,7 @@
  * table.
  */
 import { useState } from 'preact/hooks';
+import { stateOf } from '../../src/api/client/views/games.js';
 import { api, bodyOf } from '../api.js';
 import type { Question } from '../dialog.js';
 import { Field, Form } from '../form.js';
@@ -15,7 +16,6 @@ import type { Place } from '../router.js';
 import { useMayChange } from '../session.js';
 import { Table } from '../table.js';
 import { Facts, Load, Status } from '../ui.js';
-import { stateOf } from './games.js';
 
 const EVERY_MS = 5000;
 

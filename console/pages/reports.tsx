@@ -3,15 +3,16 @@
  * a table and as CSV.
  */
 import { useState } from 'preact/hooks';
+import { LIABILITY, REPORTED_GAMES, SIGNIFICANT_EVENTS, TOTALS } from '../../src/api/client/views/reports.js';
 import { api, bodyOf, type Schemas } from '../api.js';
 import { saveCsv } from '../csv.js';
 import { Field, Form } from '../form.js';
-import { count, NONE, percent, time, usd } from '../format.js';
+import { count, NONE, time, usd } from '../format.js';
 import { useLoad } from '../load.js';
 import { GAME_COLUMN, GameLink, PartnerLink, usePartnerColumn, usePartnerNames } from '../names.js';
 import { go, linkTo, type Place } from '../router.js';
-import { type Column, Table } from '../table.js';
-import { Facts, Fault, Load, Panel, Status } from '../ui.js';
+import { columnsOf, factsOf, Table } from '../table.js';
+import { Facts, Fault, Load, Panel } from '../ui.js';
 
 const INTERVALS = ['DTD', 'MTD', 'YTD', 'LTD', 'RANGE'];
 const SEVERITIES = ['', 'INFO', 'WARNING', 'CRITICAL'];
@@ -80,19 +81,6 @@ const given = (members: Record<string, string | undefined>): Asked =>
     Object.entries(members).filter(([, value]) => value !== undefined && value !== ''),
   ) as Asked;
 
-const totalFacts = (totals: Schemas['GamesReportTotals']) =>
-  [
-    ['Spins', count(totals.spins)],
-    ['Wagered', usd(totals.wageredUsd)],
-    ['Paid', usd(totals.paidOutUsd)],
-    ['Gross revenue', usd(totals.ggrUsd)],
-    ['Refunded of voided raffles', usd(totals.refundedUsd)],
-    ['Community bonuses', usd(totals.communityBonusUsd)],
-    ['Return', percent(totals.actualRtp)],
-    ['Voided outcomes', count(totals.voidedOutcomes)],
-    ['Open rounds', `${count(totals.openRounds)}, ${usd(totals.openWageredUsd)}`],
-  ] as const;
-
 function Games({ asked }: { readonly asked: Asked }) {
   const { idOf } = usePartnerNames();
   const partnerColumn = usePartnerColumn();
@@ -126,7 +114,7 @@ function Games({ asked }: { readonly asked: Asked }) {
           <Panel title={`${report.from ?? 'The first day'} to ${report.to}`}>
             <Facts
               of={[
-                ...totalFacts(report.totals),
+                ...factsOf(TOTALS, report.totals),
                 ['Complete to', report.completeTo ?? NONE],
                 ['Made (UTC)', time(report.generatedAt)],
               ]}
@@ -138,18 +126,7 @@ function Games({ asked }: { readonly asked: Asked }) {
               isPage={report.nextCursor !== null}
               keyOf={({ gameConfigId }) => gameConfigId}
               empty="There are no games."
-              columns={[
-                GAME_COLUMN,
-                partnerColumn,
-                { heading: 'Kind', cell: ({ gameType }) => gameType },
-                { heading: 'Spins', cell: ({ spins }) => count(spins), isNumber: true },
-                { heading: 'Wagered', cell: ({ wageredUsd }) => usd(wageredUsd), isNumber: true },
-                { heading: 'Paid', cell: ({ paidOutUsd }) => usd(paidOutUsd), isNumber: true },
-                { heading: 'Gross revenue', cell: ({ ggrUsd }) => usd(ggrUsd), isNumber: true },
-                { heading: 'Refunded', cell: ({ refundedUsd }) => usd(refundedUsd), isNumber: true },
-                { heading: 'Return', cell: ({ actualRtp }) => percent(actualRtp), isNumber: true },
-                { heading: 'Certified', cell: ({ certifiedRtp }) => percent(certifiedRtp), isNumber: true },
-              ]}
+              columns={columnsOf(REPORTED_GAMES, { Game: GAME_COLUMN, Partner: partnerColumn })}
             />
             <Csv of="games" query={query} />
           </Panel>
@@ -194,19 +171,7 @@ function Owed({ asked }: { readonly asked: Asked }) {
               rows={rows}
               keyOf={({ partnerId }) => partnerId}
               empty="No activity."
-              columns={[
-                partnerColumn,
-                { heading: 'Players', cell: ({ players }) => count(players), isNumber: true },
-                { heading: 'Balances', cell: ({ balancesUsd }) => usd(balancesUsd), isNumber: true },
-                { heading: 'Above zero', cell: ({ positiveUsd }) => usd(positiveUsd), isNumber: true },
-                { heading: 'Below zero', cell: ({ negativeUsd }) => usd(negativeUsd), isNumber: true },
-                { heading: 'Open rounds', cell: ({ openRounds }) => count(openRounds), isNumber: true },
-                {
-                  heading: 'Budgets',
-                  cell: ({ communalBudgetUsd }) => usd(communalBudgetUsd),
-                  isNumber: true,
-                },
-              ]}
+              columns={columnsOf(LIABILITY, { Partner: partnerColumn })}
             />
             <Csv of="liability" query={query} />
           </Panel>
@@ -220,42 +185,8 @@ function Owed({ asked }: { readonly asked: Asked }) {
 const dayStart = (day: string | undefined): string | undefined =>
   day === undefined || day === '' ? undefined : `${day}T00:00:00Z`;
 
-type SignificantEvent = Schemas['SignificantEvent'];
-
-/** Columns of the event's partner, game, player and, for a large win, spin and payout. */
-function useObjectColumns(): readonly Column<SignificantEvent>[] {
-  const { nameOf } = usePartnerNames();
-  return [
-    {
-      heading: 'Partner',
-      cell: ({ partnerId }) => (partnerId === null ? NONE : <PartnerLink id={partnerId} />),
-      value: ({ partnerId }) => (partnerId === null ? undefined : nameOf(partnerId)),
-    },
-    {
-      heading: 'Game',
-      cell: ({ gameId }) => (gameId === null ? NONE : <GameLink id={gameId}>game {gameId}</GameLink>),
-    },
-    {
-      heading: 'Player',
-      cell: ({ partnerId, playerId }) =>
-        playerId === null || partnerId === null ? (
-          NONE
-        ) : (
-          <a href={linkTo(['players', partnerId, playerId])}>{playerId}</a>
-        ),
-    },
-    {
-      heading: 'Spin',
-      cell: ({ spinId }) =>
-        spinId === null ? NONE : <a href={linkTo(['lookup'], { id: spinId })}>{spinId.slice(0, 8)}…</a>,
-      value: ({ spinId }) => spinId ?? undefined,
-    },
-    { heading: 'Payout', cell: ({ payoutUsd }) => usd(payoutUsd), isNumber: true },
-  ];
-}
-
 function Events({ asked }: { readonly asked: Asked }) {
-  const objectColumns = useObjectColumns();
+  const { nameOf } = usePartnerNames();
   const range = given({
     from: dayStart(asked.from),
     to: dayStart(asked.to),
@@ -287,14 +218,29 @@ function Events({ asked }: { readonly asked: Asked }) {
               isPage={nextCursor !== null}
               keyOf={({ eventId }) => eventId}
               empty="No activity."
-              columns={[
-                { heading: 'Time (UTC)', cell: ({ at }) => time(at) },
-                { heading: 'Type', cell: ({ type }) => type },
-                { heading: 'Severity', cell: ({ severity }) => <Status of={severity} /> },
-                { heading: 'Who', cell: ({ actor }) => actor },
-                { heading: 'What', cell: ({ subject }) => subject },
-                ...objectColumns,
-              ]}
+              columns={columnsOf(SIGNIFICANT_EVENTS, {
+                Partner: {
+                  cell: ({ partnerId }) => (partnerId === null ? NONE : <PartnerLink id={partnerId} />),
+                  value: ({ partnerId }) => (partnerId === null ? undefined : nameOf(partnerId)),
+                  isNumber: false,
+                },
+                Game: {
+                  cell: ({ gameId }) =>
+                    gameId === null ? NONE : <GameLink id={gameId}>game {gameId}</GameLink>,
+                  isNumber: false,
+                },
+                Player: ({ partnerId, playerId }) =>
+                  playerId === null || partnerId === null ? (
+                    NONE
+                  ) : (
+                    <a href={linkTo(['players', partnerId, playerId])}>{playerId}</a>
+                  ),
+                Spin: {
+                  cell: ({ spinId: id }) =>
+                    id === null ? NONE : <a href={linkTo(['lookup'], { id })}>{id.slice(0, 8)}…</a>,
+                  value: ({ spinId }) => spinId,
+                },
+              })}
             />
             {nextCursor === null ? null : (
               <p>

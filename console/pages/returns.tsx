@@ -2,17 +2,17 @@
  * Page of reviews of returns to player. An assessment outside the band opens a review; operators add notes
  * and close it.
  */
+import { closeReview, type Finding, JUDGEMENTS, WINDOW_NAMES } from '../../src/api/client/views/games.js';
 import { api, bodyOf, type Schemas } from '../api.js';
-import { Field, Form, StatusFilter } from '../form.js';
-import { count, NONE, percent, time, usd } from '../format.js';
+import { Field, Form, questionOf, StatusFilter } from '../form.js';
+import { NONE, time } from '../format.js';
 import { FormDialog, Toolbar } from '../formDialog.js';
 import { useLoad } from '../load.js';
 import { NamedGame } from '../names.js';
 import { linkTo, type Place } from '../router.js';
 import { useMayChange } from '../session.js';
-import { Table } from '../table.js';
+import { columnsOf, Table } from '../table.js';
 import { Facts, Load, Pager, Panel, pageOf, Status } from '../ui.js';
-import { WINDOW_NAMES } from './gameRtp.js';
 
 type Review = Schemas['RtpReview'];
 
@@ -82,19 +82,7 @@ const ReviewPanel = ({ review, onChanged }: { readonly review: Review; readonly 
       rows={[...review.records].reverse()}
       keyOf={({ day, window }) => `${day} ${window}`}
       empty="This review has no judgements."
-      columns={[
-        { heading: 'Day (UTC)', cell: ({ day }) => day },
-        { heading: 'Window', cell: ({ window }) => WINDOW_NAMES[window] },
-        { heading: 'Spins', cell: ({ spins }) => count(spins), isNumber: true },
-        { heading: 'Wagered', cell: ({ wageredUsd }) => usd(wageredUsd), isNumber: true },
-        {
-          heading: 'Return',
-          cell: ({ paidOutUsd, wageredUsd }) => percent(paidOutUsd / wageredUsd),
-          isNumber: true,
-        },
-        { heading: 'z', cell: ({ z }) => z ?? NONE, isNumber: true },
-        { heading: 'State', cell: ({ state }) => <Status of={state} /> },
-      ]}
+      columns={columnsOf(JUDGEMENTS)}
     />
     {review.notes.length === 0 ? null : (
       <ul class="notes">
@@ -136,14 +124,12 @@ function Work({ review, onChanged }: { readonly review: Review; readonly onChang
           button="Close it"
           confirm={({ finding }) => [
             {
-              title: `Close review ${review.reviewId} as ${finding}?`,
-              consequence:
-                "The review stays on record and can't be opened again. A later judgement opens a new review.",
-              button: 'Close',
+              ...questionOf(closeReview(finding as Finding), `review ${review.reviewId}`),
+              asksReason: false,
             },
           ]}
           act={async ({ finding, text }) => {
-            const body = { finding: finding as 'CHANCE', text: text! };
+            const body = { finding: finding as Finding, text: text! };
             await bodyOf(api.POST('/rtp-reviews/{id}/close', { params, body }));
             onChanged();
             return 'The review is closed.';

@@ -2,9 +2,10 @@
  * Pages of settlement reports: the reports of all partners by day and status, and one report with its
  * revisions side by side.
  */
+import { differences, FIGURES, SETTLED_GAMES, SETTLEMENTS } from '../../src/api/client/views/reports.js';
+import type { Column as ViewColumn } from '../../src/api/client/views/view.js';
 import { api, bodyOf, type Schemas } from '../api.js';
 import { Field, Form, StatusFilter } from '../form.js';
-import { count, NONE, percent, time, usd } from '../format.js';
 import { FormDialog, Toolbar } from '../formDialog.js';
 import { useLoad } from '../load.js';
 import {
@@ -18,8 +19,8 @@ import {
 } from '../names.js';
 import { linkTo, type Place } from '../router.js';
 import { useMayChange } from '../session.js';
-import { Table } from '../table.js';
-import { Load, Pager, Panel, pageOf, Status } from '../ui.js';
+import { type Column, columnsOf, shown, Table } from '../table.js';
+import { Load, Pager, Panel, pageOf } from '../ui.js';
 
 type Report = Schemas['SettlementReport'];
 
@@ -48,20 +49,12 @@ export function Settlements({ place }: { readonly place: Place }) {
               file="settlements"
               keyOf={({ partnerId, reportDate }) => `${partnerId} ${reportDate}`}
               empty="No report matches these filters. Reports are made each night; make one now with Make a report."
-              columns={[
-                {
-                  heading: 'Day (UTC)',
-                  cell: ({ partnerId, reportDate }) => (
-                    <a href={linkTo(['settlements', partnerId, reportDate])}>{reportDate}</a>
-                  ),
-                },
-                partnerColumn,
-                { heading: 'Status', cell: ({ reportStatus }) => <Status of={reportStatus} /> },
-                { heading: 'Revision', cell: ({ revision }) => revision, isNumber: true },
-                { heading: 'Spins', cell: ({ totalSpins }) => count(totalSpins), isNumber: true },
-                { heading: 'Gross revenue', cell: ({ ggrUsd }) => usd(ggrUsd), isNumber: true },
-                { heading: 'Dispute', cell: ({ disputeReason }) => disputeReason ?? NONE },
-              ]}
+              columns={columnsOf(SETTLEMENTS, {
+                'Day (UTC)': ({ partnerId, reportDate }) => (
+                  <a href={linkTo(['settlements', partnerId, reportDate])}>{reportDate}</a>
+                ),
+                Partner: partnerColumn,
+              })}
             />
             <Pager place={place} page={page} limit={limit} total={total} />
           </>
@@ -114,26 +107,13 @@ async function readRevisions(id: number, date: string): Promise<Report[]> {
   return [newest, ...(await Promise.all(others))];
 }
 
-type Figures = Pick<
-  Report,
-  'totalSpins' | 'totalWageredUsd' | 'totalPaidOutUsd' | 'ggrUsd' | 'adjustmentsUsd'
->;
-
-const FIGURES: readonly (readonly [string, (figures: Figures) => string])[] = [
-  ['Spins', ({ totalSpins }) => count(totalSpins)],
-  ['Wagered', ({ totalWageredUsd }) => usd(totalWageredUsd)],
-  ['Paid', ({ totalPaidOutUsd }) => usd(totalPaidOutUsd)],
-  ['Gross revenue', ({ ggrUsd }) => usd(ggrUsd)],
-  ['Adjustments', ({ adjustmentsUsd }) => usd(adjustmentsUsd)],
-];
-
-const LINES: readonly (readonly [string, (report: Report) => string])[] = [
+const LINES: readonly ViewColumn<Report>[] = [
   ...FIGURES,
-  ['Generated (UTC)', ({ generatedAt }) => time(generatedAt)],
-  ['Acknowledged (UTC)', ({ acknowledgedAt }) => time(acknowledgedAt)],
-  ['Disputed (UTC)', ({ disputedAt }) => time(disputedAt)],
-  ['Dispute', ({ disputeReason }) => disputeReason ?? NONE],
-  ['Hash', ({ integrityHash }) => `${integrityHash.slice(0, 16)}…`],
+  { heading: 'Generated', value: (report) => report.generatedAt, kind: 'time' },
+  { heading: 'Acknowledged', value: (report) => report.acknowledgedAt, kind: 'time' },
+  { heading: 'Disputed', value: (report) => report.disputedAt, kind: 'time' },
+  { heading: 'Dispute', value: (report) => report.disputeReason },
+  { heading: 'Hash', value: ({ integrityHash }) => `${integrityHash.slice(0, 16)}…` },
 ];
 
 export function SettlementDetail({ place }: { readonly place: Place }) {
@@ -155,14 +135,14 @@ export function SettlementDetail({ place }: { readonly place: Place }) {
             )}
             <Table
               caption="Revisions, newest first"
-              rows={LINES}
-              keyOf={([name]) => name}
+              rows={columnsOf(LINES)}
+              keyOf={({ heading }) => heading}
               empty=""
               columns={[
-                { heading: 'Figure', cell: ([name]) => name },
+                { heading: 'Figure', cell: ({ heading }) => heading },
                 ...revisions.map((report) => ({
                   heading: `Revision ${report.revision}, ${report.reportStatus}`,
-                  cell: ([, value]: (typeof LINES)[number]) => value(report),
+                  cell: ({ cell }: Column<Report>) => cell(report),
                   isNumber: true,
                 })),
               ]}
@@ -221,13 +201,13 @@ function Dispute({ id, date }: { readonly id: number; readonly date: string }) {
             </p>
             <Table
               caption="Figures that differ"
-              rows={FIGURES.filter(([, value]) => value(report) !== value(disputed))}
-              keyOf={([name]) => name}
+              rows={differences(disputed, report)}
+              keyOf={([{ heading }]) => heading}
               empty="The next revision has the same figures as the disputed one."
               columns={[
-                { heading: 'Figure', cell: ([name]) => name },
-                { heading: 'Disputed', cell: ([, value]) => value(disputed), isNumber: true },
-                { heading: 'Next', cell: ([, value]) => value(report), isNumber: true },
+                { heading: 'Figure', cell: ([{ heading }]) => heading },
+                { heading: 'Disputed', cell: ([{ kind }, before]) => shown(kind, before), isNumber: true },
+                { heading: 'Next', cell: ([{ kind }, , after]) => shown(kind, after), isNumber: true },
               ]}
             />
           </>
@@ -245,14 +225,7 @@ const Breakdown = ({ report }: { readonly report: Report }) => (
       rows={report.gameBreakdown}
       keyOf={({ gameConfigId }) => gameConfigId}
       empty="The partner had no games on that day."
-      columns={[
-        GAME_COLUMN,
-        { heading: 'Spins', cell: ({ spins }) => count(spins), isNumber: true },
-        { heading: 'Wagered', cell: ({ wageredUsd }) => usd(wageredUsd), isNumber: true },
-        { heading: 'Paid', cell: ({ paidOutUsd }) => usd(paidOutUsd), isNumber: true },
-        { heading: 'Return', cell: ({ actualRtp }) => percent(actualRtp), isNumber: true },
-        { heading: 'Certified', cell: ({ certifiedRtp }) => percent(certifiedRtp), isNumber: true },
-      ]}
+      columns={columnsOf(SETTLED_GAMES, { Game: GAME_COLUMN })}
     />
   </Panel>
 );

@@ -1,4 +1,5 @@
 /** Formats output for people without colours: aligned tables, and the properties of one object. */
+import type { Column } from '../api/client/views/view.js';
 import { microsToUsdText, usdToMicros } from '../domain/money.js';
 
 export interface TableColumn<Row> {
@@ -73,6 +74,34 @@ export function table<Row>(columns: readonly TableColumn<Row>[], rows: readonly 
   if (rows.length === 0) lines.push('none');
   return `${lines.join('\n')}\n`;
 }
+
+/** Returns the name of a column or figure that the console shows, too. */
+export const nameOf = ({ heading, kind }: Pick<Column<never>, 'heading' | 'kind'>): string =>
+  kind === 'usd' ? `${heading.toLowerCase()} USD` : heading.toLowerCase();
+
+/** Formats a value by its kind. Percentages have two decimals. */
+export function textAs(kind: Column<never>['kind'], value: unknown): string {
+  if (kind === 'usd') return formatUsd(value);
+  if (kind !== 'percent') return printable(value);
+  return Number.isFinite(value) ? `${(Number(value) * 100).toFixed(2)} %` : '-';
+}
+
+const ALIGNED = { usd: 'usd', number: 'number', count: 'number', percent: 'number' } as const;
+
+/** Formats a list by the columns that the console shows, too. */
+export const listOf = <Row>(columns: readonly Column<Row>[], rows: readonly Row[]): string =>
+  table(
+    columns.map((column) => {
+      const { value, kind = 'text' } = column;
+      const to = kind in ALIGNED ? { kind: ALIGNED[kind as keyof typeof ALIGNED] } : {};
+      return {
+        heading: nameOf(column),
+        value: kind === 'percent' ? (row: Row) => textAs(kind, value(row)) : value,
+        ...to,
+      };
+    }),
+    rows,
+  );
 
 function* members(value: object, prefix: string): Generator<[name: string, value: string]> {
   for (const [name, member] of Object.entries(value)) {

@@ -66,11 +66,11 @@ test('spindle partner asks before it deactivates a partner or stops its dealing'
   const now = async () =>
     (await service.operator<Record<string, unknown>>('GET', `/partners/${partnerId}`)).body;
   const named = `This affects the sandbox partner harmed (Harmed Games, id ${partnerId}). `;
-  const keys = `${named}All requests with its keys will be refused`;
+  const keys = `${named}All requests with the partner's keys are refused`;
   expect(await refused('partner', 'deactivate', 'harmed')).toContain(keys);
   expect(await refused('partner', 'update', 'harmed', '--active', 'false')).toContain(keys);
   expect(await refused('partner', 'update', 'harmed', '--dealing', 'off')).toContain(
-    `${named}Its spins, tickets and deals will be refused`,
+    `${named}Within a second the partner's spins, tickets and deals are refused`,
   );
   expect(await now()).toMatchObject({ isActive: true, dealing: 'ON' });
   expect((await cli('partner', 'update', 'harmed', '--dealing', 'off', '--yes')).status).toBe(0);
@@ -83,7 +83,7 @@ test('spindle partner asks before it deactivates a partner or stops its dealing'
 test('spindle dealing asks before it stops all games, and resumes them without a question', async () => {
   const dealing = async () => (await service.operator<{ state: string }>('GET', '/dealing')).body.state;
   expect(await refused('dealing', 'off', '--reason', 'a test')).toContain(
-    'This will stop dealing for all partners.',
+    'Stop dealing for all partners? Within a second all spins, tickets and deals of all partners are refused',
   );
   expect(await dealing()).toBe('ON');
   expect((await cli('dealing', 'off', '--reason', 'a test', '--yes')).status).toBe(0);
@@ -156,9 +156,9 @@ test('spindle settlement make shows what differs from the disputed report, and r
   const question = await refused(...command);
   expect(question).toMatch(/^figure +disputed revision 1 +new revision 2$/m);
   expect(question).toMatch(/^spins +1 +2$/m);
-  expect(question).toMatch(/^wageredUsd +0\.25 +0\.50$/m);
+  expect(question).toMatch(/^wagered USD +0\.25 +0\.50$/m);
   // A figure that stays the same is not shown.
-  expect(question).not.toMatch(/^adjustmentsUsd/m);
+  expect(question).not.toMatch(/^adjustments/m);
   const newest = async () =>
     (await service.operator<{ revision: number; reportStatus: string }>('GET', path)).body;
   expect(await newest()).toMatchObject({ revision: 1, reportStatus: 'DISPUTED' });
@@ -189,12 +189,14 @@ test('spindle key rotate keeps the replaced key for an overlap, and update asks 
   expect((await cli('key', 'rotate', 'rotating', keyId, '--overlap', '24')).status).toBe(2);
   const update = ['key', 'update', 'rotating', keyId, '--expires'];
   expect(await refused(...update, '2099-01-01T00:00:00Z')).toContain(
-    `All requests with key ${keyId} of rotating will be refused from 2099-01-01T00:00:00Z on.`,
+    `Change the end of key ${keyId} of partner ${partnerId} (rotating)? All requests with this key are refused from 2099-01-01T00:00:00Z on.`,
   );
   expect((await cli(...update, '2099-01-01T00:00:00Z', '--yes')).out).toMatch(
     /^expiresAt +2099-01-01T00:00:00\.000Z$/m,
   );
-  expect(await refused(...update, 'none')).toContain(`Key ${keyId} of rotating will never expire.`);
+  expect(await refused(...update, 'none')).toContain(
+    `Remove the end of key ${keyId} of partner ${partnerId} (rotating)? This key will never expire.`,
+  );
   expect((await cli(...update, 'none', '--yes')).out).toMatch(/^expiresAt +-$/m);
 });
 
@@ -203,7 +205,7 @@ test('spindle game suspend asks before plays are refused, and resumes without a 
   const gameId = await service.newGame(key, parSheet('classic-3-reel'));
   const status = async () => (await service.operator('GET', `/games/${gameId}`)).body.status;
   expect(await refused('game', 'suspend', String(gameId))).toContain(
-    `All plays of game ${gameId} will be refused`,
+    `Suspend game ${gameId}? All plays of this game are refused`,
   );
   expect(await status()).toBe('ACTIVE');
   expect((await cli('game', 'suspend', String(gameId), '--yes')).status).toBe(0);

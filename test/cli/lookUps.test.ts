@@ -76,6 +76,13 @@ test('spindle request find shows the spin, round or adjustment that has a reques
   await expect(cli('request', 'find', 'acme', 'never')).rejects.toThrow(/Nothing has this request id\./);
 });
 
+test('spindle webhooks lists the deliveries of a partner with a status', async () => {
+  for (const status of ['pending', 'delivered', 'failed'])
+    expect(await cli('webhooks', 'deliveries', '--status', status, '--partner', 'acme')).toMatch(
+      /\nnone\npage 1 of 1, 0 deliveries\n$/,
+    );
+});
+
 test('spindle review lists and shows reviews of returns, adds notes, and closes a review once', async () => {
   const sql = postgres(stores.databaseUrl, { max: 1 });
   const [opened] = await sql<{ review_id: number }[]>`

@@ -101,7 +101,8 @@ describe.skipIf(browser === undefined)("the console's oversight pages", { timeou
     await form('Close review 1').getByLabel('Finding').selectOption('CHANCE');
     await form('Close review 1').getByLabel('Why').fill('within what 40 days do');
     await form('Close review 1').getByRole('button').click();
-    await dialog().getByRole('heading', { name: 'Close review 1 as CHANCE?' }).waitFor();
+    await dialog().getByRole('heading', { name: 'Close review 1?' }).waitFor();
+    await dialog().getByText('The finding is CHANCE.').waitFor();
     await dialog().getByRole('button', { name: 'Close', exact: true }).click();
     await page.getByRole('definition').getByText('CLOSED').waitFor();
   });

@@ -150,9 +150,9 @@ describe('moments and confidence bands of a PAR sheet', () => {
     expect(shown(3442, 'TOO_FEW').split('\n')[0]).toBe(
       "LIFE: This return can't be judged before 171,884 spins.",
     );
-    expect(shown(3442, 'TOO_FEW')).not.toContain('0.46 to 1.39');
+    expect(shown(3442, 'TOO_FEW')).not.toContain('46.00 % to 139.00 %');
     expect(shown(200_000, 'WITHIN').split('\n')[0]).toBe(`LIFE: ${rtpVerdict('WITHIN', 171_884)}.`);
-    expect(shown(200_000, 'WITHIN')).toContain('0.46 to 1.39');
+    expect(shown(200_000, 'WITHIN')).toContain('46.00 % to 139.00 %');
   });
 
   test('reports any higher return as ALERT for a PAR sheet that always pays the same', () => {

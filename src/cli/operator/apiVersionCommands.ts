@@ -1,15 +1,26 @@
 /** `spindle api`: shows the versions of the partner API with their use, and announces their end. */
-import { bodyOf } from '../../api/client/apiClients.js';
-import { withYes } from '../confirm.js';
+import { endVersion } from '../../api/client/views/service.js';
+import { isDay } from '../../domain/days.js';
 import { keyValues, type TableColumn, table } from '../output.js';
-import { auditReasonOf, type Call, type OperatorCommands, type Schemas, withReason } from './call.js';
+import { type OperatorCommands, type Schemas, withReason } from './call.js';
 
 export function addApiVersionCommands(commands: OperatorCommands): void {
   const group = commands.group('api', 'versions of the partner API');
-  commands.add('list', 'list the versions and the partners that use them', list, group);
+  commands.request('list', 'list the versions and the partners that use them', group, 'GET /api-versions', {
+    plain: ({ versions }) =>
+      versions.map(({ partners, ...version }) => `${keyValues(version)}${table(USES, partners)}`).join('\n'),
+  });
   withReason(
-    withYes(
-      commands.add('deprecate <VERSION>', 'announce or postpone the end of a version', deprecate, group),
+    commands.change(
+      'deprecate <VERSION>',
+      'announce or postpone the end of a version',
+      group,
+      ({ sunset }) => endVersion(timeOf(sunset)!),
+      {
+        body: ({ deprecatedAt, successor, migrationUrl }) => ({
+          ...{ deprecatedAt: timeOf(deprecatedAt), successor, migrationUrl },
+        }),
+      },
     ),
   )
     .requiredOption(
@@ -36,27 +47,5 @@ const USES: readonly TableColumn<Version['partners'][number]>[] = [
   { heading: 'requests 24 h', value: (row) => row.requests24h, kind: 'number' },
 ];
 
-async function list({ client, print }: Call): Promise<void> {
-  print(await bodyOf(client.GET('/api-versions')), ({ versions }) =>
-    versions.map(({ partners, ...version }) => `${keyValues(version)}${table(USES, partners)}`).join('\n'),
-  );
-}
-
-const timeOf = (text: string): string => (/^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T00:00:00Z` : text);
-
-async function deprecate(call: Call): Promise<void> {
-  const { client, words, options, print, confirm } = call;
-  const { sunset, deprecatedAt, successor, migrationUrl } = options as Record<string, string | undefined>;
-  await confirm(
-    `This will notify partners that ${words[0]} ends at ${timeOf(sunset!)}. A notification can't be taken back.`,
-  );
-  const params = { path: { version: words[0]! } };
-  const body = {
-    sunsetAt: timeOf(sunset!),
-    ...(deprecatedAt === undefined ? {} : { deprecatedAt: timeOf(deprecatedAt) }),
-    ...(successor === undefined ? {} : { successor }),
-    ...(migrationUrl === undefined ? {} : { migrationUrl }),
-    ...auditReasonOf(call),
-  };
-  print(await bodyOf(client.POST('/api-versions/{version}/deprecate', { params, body })), keyValues);
-}
+const timeOf = (given: unknown): string | undefined =>
+  typeof given === 'string' && isDay(given) ? `${given}T00:00:00Z` : (given as string | undefined);

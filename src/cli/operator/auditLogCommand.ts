@@ -1,19 +1,6 @@
 /** `spindle audit-log`: shows the audit log. */
-import { bodyOf } from '../../api/client/apiClients.js';
 import { type TableColumn, table } from '../output.js';
-import {
-  type Call,
-  CSV_QUERY,
-  CSV_REQUEST,
-  type OperatorCommands,
-  pageLine,
-  pageOf,
-  type Schemas,
-  timeRangeOf,
-  withCsv,
-  withPages,
-  withTimeRange,
-} from './call.js';
+import { type OperatorCommands, pageLine, type Schemas, withCsv, withPages, withTimeRange } from './call.js';
 
 const COLUMNS: readonly TableColumn<Schemas['AuditEntry']>[] = [
   { heading: 'id', value: (row) => row.auditId, kind: 'number' },
@@ -28,7 +15,13 @@ export function addAuditLogCommand(commands: OperatorCommands): void {
   withCsv(
     withTimeRange(
       withPages(
-        commands.add('audit-log', 'list the changes and their authors, newest first', listAuditLog),
+        commands.request(
+          'audit-log',
+          'list the changes and their authors, newest first',
+          undefined,
+          'GET /audit-log',
+          { plain: (body) => table(COLUMNS, body.entries) + pageLine(body, 'entries') },
+        ),
         'entries',
       ),
     ),
@@ -44,25 +37,6 @@ Examples:
   spindle audit-log --action key. --subject partner:2
   spindle audit-log --from 2026-11-01 --to 2026-11-30 --csv > audit-log.csv`,
     );
-}
-
-async function listAuditLog(call: Call): Promise<void> {
-  const { client, options, print } = call;
-  const filters = ['actor', 'action', 'subject'].filter((name) => options[name] !== undefined);
-  const filter = {
-    ...Object.fromEntries(filters.map((name) => [name, options[name]])),
-    ...timeRangeOf(call),
-  };
-  if (options.csv === true) {
-    const params = { query: { limit: pageOf(call).limit, ...filter, ...CSV_QUERY } };
-    process.stdout.write(String(await bodyOf(client.GET('/audit-log', { params, ...CSV_REQUEST }))));
-    return;
-  }
-  const query = { ...pageOf(call), ...filter };
-  print(
-    (await bodyOf(client.GET('/audit-log', { params: { query } }))) as Schemas['AuditLog'],
-    (body) => table(COLUMNS, body.entries) + pageLine(body, 'entries'),
-  );
 }
 
 /** Returns the properties that an audit log entry records as changed; for a new object all properties. */

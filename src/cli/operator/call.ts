@@ -3,15 +3,19 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import {
+  bodyOf,
   NoAnswerError,
   type OperatorClient,
   type OperatorSchemas,
   SpindleError,
 } from '../../api/client/apiClients.js';
+import { type AnswerOf, type BodyOf, type Change, type Endpoint, send } from '../../api/client/views/view.js';
 import { isDay, shiftDay } from '../../domain/days.js';
 import { lineOf } from '../../platform/secretsInLogs.js';
 import { UsageError, wholeNumber } from '../command.js';
-import { confirm } from '../confirm.js';
+import { confirm, withYes } from '../confirm.js';
+import { keyValues } from '../output.js';
+import { gameIdOf, partnerIdOf, type Target, targetOf } from './names.js';
 
 export const OPERATOR_GROUP = 'Commands over the operator API of a running service:';
 
@@ -45,6 +49,23 @@ export interface Call {
    * @param consequence effect of the command, as sentences; a table may come before them
    */
   confirm(consequence: string): Promise<void>;
+}
+
+/** What a command that sends one request does besides. */
+interface Plan<E extends Endpoint> {
+  /** Returns the body of the request without the reason. Undefined members are not sent. */
+  readonly body?: (
+    options: Options,
+    words: readonly string[],
+  ) => { readonly [Name in keyof BodyOf<E>]?: unknown };
+  /** Formats the answer. Default: a line for each property. */
+  readonly plain?: (answer: AnswerOf<E>) => string;
+  /** A line for people that follows the answer. */
+  readonly note?: (answer: AnswerOf<E>) => string;
+  /** Names the object in the question of a change. Default: as the words of the command name it. */
+  readonly name?: string;
+  /** True: the command is the default of its group. */
+  readonly isDefault?: true;
 }
 
 const WATCH_SECONDS = 2;
@@ -101,6 +122,90 @@ export class OperatorCommands {
         if (options.watch !== undefined) await watch(() => act(call), options.watch);
       });
   }
+
+  /** Adds a command that sends one request, whose path its words name, and prints the answer. */
+  request<E extends Endpoint>(
+    usage: string,
+    description: string,
+    parent: Command | undefined,
+    endpoint: E,
+    plan: Plan<E> = {},
+  ): Command {
+    const act = async (call: Call) => perform(call, endpoint, await targetOf(call, usage, endpoint), plan);
+    return this.add(usage, description, act, parent, plan);
+  }
+
+  /** Adds a command for a change, which asks before it sends the request, unless the change does no harm. */
+  change<E extends Endpoint>(
+    usage: string,
+    description: string,
+    parent: Command,
+    changeOf: Change<E> | ((options: Options) => Change<E>),
+    plan: Plan<E> = {},
+  ): Command {
+    const act = async (call: Call): Promise<void> => {
+      const change = typeof changeOf === 'function' ? changeOf(call.options) : changeOf;
+      const target = await targetOf(call, usage, change.endpoint);
+      if (!change.isHarmless) await call.confirm(questionOf(change, plan.name ?? target.name));
+      await perform(call, change.endpoint, target, plan, change);
+    };
+    const command = this.add(usage, description, act, parent);
+    return typeof changeOf !== 'function' && changeOf.isHarmless ? command : withYes(command);
+  }
+}
+
+/** Returns the question before a change, as sentences. */
+export const questionOf = (
+  { asks, consequence }: Pick<Change, 'asks' | 'consequence'>,
+  name: string,
+): string => `${asks} ${name}? ${consequence}`;
+
+/** Sends a command's request and prints the answer. */
+async function perform<E extends Endpoint>(
+  call: Call,
+  endpoint: E,
+  target: Target,
+  { body, plain = keyValues as (answer: AnswerOf<E>) => string, note: after }: Plan<E>,
+  change?: Change<E>,
+): Promise<void> {
+  const { client, options } = call;
+  const reason = options.reason as string | undefined;
+  const members = body === undefined ? change?.body : { ...change?.body, ...body(options, call.words) };
+  const query = { ...(endpoint.startsWith('GET') && (await queryOf(call))), ...target.query };
+  const sent = { path: target.path, query, body: members, reason };
+  const answer = await bodyOf(
+    send(client, endpoint, options.csv === true ? { ...sent, options: CSV } : sent),
+  );
+  if (options.csv === true) process.stdout.write(String(answer));
+  else call.print(answer, answer === undefined ? () => `${change?.done}\n` : plain);
+  if (after !== undefined) note(after(answer));
+}
+
+/** Returns the query of a list, from those options that lists have in common. */
+async function queryOf({ client, options }: Call): Promise<object> {
+  const { page, limit, cursor, from, to, date, days, type, revision, actor, action, subject } = options;
+  const { partner, game, status, severity, csv } = options as Record<string, string | undefined>;
+  return {
+    ...{
+      page,
+      limit,
+      cursor,
+      from,
+      to,
+      date,
+      days,
+      type,
+      revision,
+      actor,
+      action,
+      subject,
+      status,
+      severity,
+    },
+    ...(partner !== undefined && { partnerId: await partnerIdOf(client, partner, '--partner') }),
+    ...(game !== undefined && { gameId: await gameIdOf(client, game) }),
+    ...(csv !== undefined && { escapeFormulas: 'true' }),
+  };
 }
 
 /**
@@ -156,11 +261,6 @@ export const withTimeRange = (command: Command): Command =>
 const startOfRange = (text: string): string => (isDay(text) ? `${text}T00:00:00Z` : text);
 const endOfRange = (text: string): string => (isDay(text) ? `${shiftDay(text, 1)}T00:00:00Z` : text);
 
-export function timeRangeOf({ options }: Pick<Call, 'options'>): { from?: string; to?: string } {
-  const { from, to } = options as { from?: string; to?: string };
-  return { ...(from === undefined ? {} : { from }), ...(to === undefined ? {} : { to }) };
-}
-
 export const withCsv = (command: Command): Command =>
   command.addOption(
     new Option(
@@ -169,8 +269,13 @@ export const withCsv = (command: Command): Command =>
     ).conflicts('json'),
   );
 
-export const CSV_REQUEST = { headers: { Accept: 'text/csv' }, parseAs: 'text' } as const;
-export const CSV_QUERY = { escapeFormulas: 'true' } as const;
+const CSV = { headers: { Accept: 'text/csv' }, parseAs: 'text' } as const;
+
+/** Makes the choices of an option upper case, as the API has them. They are typed in lower case. */
+export function inCapitals(option: Option): Option {
+  const { parseArg } = option;
+  return option.argParser((text, before) => String(parseArg!(text, before)).toUpperCase());
+}
 
 const REASON = ['--reason <TEXT>', 'reason, for the audit log'] as const;
 
@@ -183,22 +288,16 @@ export const forReason = (command: Command): Command => command.requiredOption(.
 export const auditReasonOf = ({ options: { reason } }: Pick<Call, 'options'>): { reason?: string } =>
   reason === undefined ? {} : { reason: String(reason) };
 
-export interface PageOptions {
-  readonly page: number;
-  readonly limit: number;
-}
-
-export const pageOf = ({ options }: Call): PageOptions => ({
-  page: options.page as number,
-  limit: options.limit as number,
-});
-
 export function pageLine(
-  { page, limit, total }: PageOptions & { readonly total: number },
+  { page, limit, total }: Readonly<Record<'page' | 'limit' | 'total', number>>,
   many: string,
 ): string {
   return `page ${page} of ${Math.max(1, Math.ceil(total / limit))}, ${total} ${many}\n`;
 }
+
+/** Says how the next page of a list is read. */
+export const cursorLine = (nextCursor: string | null): string =>
+  nextCursor === null ? '' : `next page: --cursor ${nextCursor}\n`;
 
 /** Prints a line for people to standard error. */
 export const note = (line: string): void => void process.stderr.write(`${line}\n`);
@@ -208,5 +307,14 @@ export function bytesOf(file: string): Buffer {
     return readFileSync(file);
   } catch (error) {
     throw new UsageError(`Cannot read ${file}: ${lineOf(error)}`);
+  }
+}
+
+export function jsonOf(file: string): unknown {
+  try {
+    return JSON.parse(bytesOf(file).toString('utf8'));
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+    throw new UsageError(`${file} is not valid JSON`);
   }
 }

@@ -1,63 +1,33 @@
 /** `spindle cells`: lists the cells, adds cells, and drains a cell of its partners. */
 import { bodyOf } from '../../api/client/apiClients.js';
+import { CELLS, RECOVERIES } from '../../api/client/views/service.js';
 import { UsageError, wholeNumber } from '../command.js';
-import { keyValues, type TableColumn, table } from '../output.js';
-import {
-  auditReasonOf,
-  type Call,
-  note,
-  type OperatorCommands,
-  type Schemas,
-  withReason,
-  withWatch,
-} from './call.js';
+import { keyValues, listOf } from '../output.js';
+import { auditReasonOf, type Call, note, type OperatorCommands, withReason, withWatch } from './call.js';
 import { movePartnersOff } from './moves.js';
-
-const CELLS: readonly TableColumn<Schemas['OperatorCell']>[] = [
-  { heading: 'cell', value: (row) => row.cell, kind: 'number' },
-  { heading: 'node', value: (row) => row.node },
-  { heading: 'slot', value: (row) => row.slot, kind: 'number' },
-  { heading: 'epoch', value: (row) => row.epoch, kind: 'number' },
-  { heading: 'worker', value: (row) => row.owner },
-  { heading: 'committed to', value: (row) => row.bookedTo },
-  { heading: 'lag s', value: (row) => row.outboxAgeSeconds, kind: 'number' },
-  { heading: 'outbox', value: (row) => row.outboxEntries, kind: 'number' },
-  { heading: 'partners', value: (row) => row.partners, kind: 'number' },
-  { heading: 'games', value: (row) => row.games, kind: 'number' },
-  { heading: 'draining', value: (row) => (row.isDraining ? 'yes' : 'no') },
-  { heading: 'halted', value: (row) => row.halted },
-];
-
-const RECOVERIES: readonly TableColumn<Schemas['Recovery']>[] = [
-  { heading: 'recovered cell', value: (row) => row.cell, kind: 'number' },
-  { heading: 'started', value: (row) => row.startedAt },
-  { heading: 'finished', value: (row) => row.finishedAt },
-  { heading: 'voided', value: (row) => row.voidedOutcomes, kind: 'number' },
-  { heading: 'reason', value: (row) => row.reason },
-];
 
 export function addCellCommands(commands: OperatorCommands): void {
   const group = commands.group('cells', 'cells');
-  const isDefault = true;
   withWatch(
-    commands.add('list', 'list the cells, Redis servers and recoveries', listCells, group, { isDefault }),
+    commands.request('list', 'list the cells, Redis servers and recoveries', group, 'GET /cells', {
+      plain: ({ cells, redis, recoveries }) =>
+        [
+          listOf(CELLS, cells),
+          redis.map((server, i) => keyValues({ redis: i, ...server })).join('\n'),
+          listOf(RECOVERIES, recoveries),
+        ].join('\n'),
+      isDefault: true,
+    }),
   );
   commands
-    .add('add <COUNT>', 'add cells; running processes use them without a restart', addCells, group)
+    .request('add <COUNT>', 'add cells; running processes use them without a restart', group, 'POST /cells', {
+      body: (_, [count]) => ({ count: numberOf(count!) }),
+      plain: ({ added }) => `Added: ${added.join(', ')}\n`,
+    })
     .addHelpText('after', "\nNew partners are placed on the new cells. Cells can't be removed.");
   withReason(commands.add('drain <CELL>', 'place no new partners on a cell', drain, group))
     .option('--undo', 'place new partners on the cell again')
     .option('--move-partners', 'also move its partners to other cells (may be repeated)');
-}
-
-async function listCells({ client, print }: Call): Promise<void> {
-  print(await bodyOf(client.GET('/cells')), (body) =>
-    [
-      table(CELLS, body.cells),
-      body.redis.map((server, i) => keyValues({ redis: i, ...server })).join('\n'),
-      table(RECOVERIES, body.recoveries),
-    ].join('\n'),
-  );
 }
 
 function numberOf(word: string): number {
@@ -66,11 +36,6 @@ function numberOf(word: string): number {
   } catch {
     throw new UsageError(`«${word}» is not a whole number`);
   }
-}
-
-async function addCells({ client, words, print }: Call): Promise<void> {
-  const body = { count: numberOf(words[0]!) };
-  print(await bodyOf(client.POST('/cells', { body })), ({ added }) => `Added: ${added.join(', ')}\n`);
 }
 
 async function drain(call: Call): Promise<void> {

@@ -2,17 +2,17 @@
 import { randomUUID } from 'node:crypto';
 import { Option } from 'commander';
 import { bodyOf, NoAnswerError } from '../../api/client/apiClients.js';
-import { parseUsdText, UsageError } from '../command.js';
+import { COMMUNAL_EVENTS, TIERS } from '../../api/client/views/games.js';
+import { parseUsdText } from '../command.js';
 import { withYes } from '../confirm.js';
-import { keyValues, type TableColumn, table } from '../output.js';
+import { keyValues, listOf } from '../output.js';
 import {
   auditReasonOf,
-  bytesOf,
   type Call,
   forReason,
+  jsonOf,
   note,
   type OperatorCommands,
-  pageOf,
   type Schemas,
   withPages,
   withReason,
@@ -29,7 +29,9 @@ export function addCommunalCommands(commands: OperatorCommands): void {
     .requiredOption('--rules <FILE>', 'JSON file with the body of the request (docs/communal.md)')
     .option('--reset-progress', 'reset the counter of the communal progressive to 0')
     .addHelpText('after', '\nExample:\n  spindle communal set 7 --rules rules.json');
-  commands.add('show <GAME>', 'show the rules, exact progress and budget', showPot, group);
+  const path = 'GET /games/{id}/communal';
+  const plain = potLines;
+  commands.request('show <GAME>', 'show the rules, exact progress and budget', group, path, { plain });
   forReason(
     withYes(
       commands.add('fund <GAME>', 'add an amount to the budget, once for each request id', fund, group),
@@ -45,48 +47,24 @@ export function addCommunalCommands(commands: OperatorCommands): void {
       'request id, to repeat a funding (default: a new id, which is printed first)',
     );
   withPages(
-    commands.add(
+    commands.request(
       'events <GAME>',
       'list the events of the communal progressive, newest first',
-      showEvents,
       group,
+      'GET /games/{id}/communal/events',
+      { plain: ({ events }) => listOf(COMMUNAL_EVENTS, events) },
     ),
     'events',
   );
 }
 
-type Tier = Schemas['CommunalResponse']['tiers'][number];
-type Event = Schemas['OperatorCommunalEvents']['events'][number];
-
-const TIERS: readonly TableColumn<Tier>[] = [
-  { heading: 'level', value: (row) => row.tierLevel, kind: 'number' },
-  { heading: 'name', value: (row) => row.tierName },
-  { heading: 'at spins', value: (row) => row.triggerAtSpins, kind: 'number' },
-  { heading: 'USD', value: (row) => row.amountUsd },
-];
-const EVENTS: readonly TableColumn<Event>[] = [
-  { heading: 'at', value: (row) => row.createdAt },
-  { heading: 'level', value: (row) => row.tierLevel, kind: 'number' },
-  { heading: 'name', value: (row) => row.tierName },
-  { heading: 'USD', value: (row) => row.totalAmountUsd },
-  { heading: 'winners', value: (row) => row.winners, kind: 'number' },
-  { heading: 'status', value: (row) => row.status },
-];
-
 const potLines = ({ tiers, ...members }: Schemas['CommunalResponse'] | Schemas['OperatorCommunal']): string =>
-  `${keyValues(members)}${table(TIERS, tiers)}`;
+  `${keyValues(members)}${listOf(TIERS, tiers)}`;
 
 async function setRules(call: Call): Promise<void> {
   const { client, words, options, print, confirm } = call;
   const params = { path: { id: await gameIdOf(client, words[0]!) } };
-  const file = options.rules as string;
-  let rules: Schemas['CommunalBody'];
-  try {
-    rules = JSON.parse(bytesOf(file).toString('utf8')) as Schemas['CommunalBody'];
-  } catch (error) {
-    if (error instanceof UsageError) throw error;
-    throw new UsageError(`${file} is not valid JSON`);
-  }
+  const rules = jsonOf(String(options.rules)) as Schemas['CommunalBody'];
   if (options.resetProgress === true)
     await confirm(
       `This will reset the progress of the communal progressive of game ${words[0]} permanently.`,
@@ -97,11 +75,6 @@ async function setRules(call: Call): Promise<void> {
     ...auditReasonOf(call),
   };
   print(await bodyOf(client.PUT('/games/{id}/communal', { params, body })), potLines);
-}
-
-async function showPot({ client, words, print }: Call): Promise<void> {
-  const params = { path: { id: await gameIdOf(client, words[0]!) } };
-  print(await bodyOf(client.GET('/games/{id}/communal', { params })), potLines);
 }
 
 async function fund({ client, words, options, print, confirm }: Call): Promise<void> {
@@ -133,13 +106,4 @@ async function fund({ client, words, options, print, confirm }: Call): Promise<v
     }
     throw error;
   }
-}
-
-async function showEvents(call: Call): Promise<void> {
-  const { client, words, print } = call;
-  const path = { id: await gameIdOf(client, words[0]!) };
-  const query = pageOf(call);
-  print(await bodyOf(client.GET('/games/{id}/communal/events', { params: { path, query } })), ({ events }) =>
-    table(EVENTS, events),
-  );
 }

@@ -1,6 +1,6 @@
-/** Resolves partners and games that a person names by id, or by slug and config name. */
-import { bodyOf, type OperatorClient } from '../../api/client/apiClients.js';
-import { NotFoundError, UsageError } from '../command.js';
+/** Resolves what a person names in a command: partners and games by id, or by slug and config name. */
+import { bodyOf, namedPlayer, type OperatorClient } from '../../api/client/apiClients.js';
+import { NotFoundError, UsageError, whole } from '../command.js';
 import { printable } from '../output.js';
 
 const ID = /^\d{1,10}$/;
@@ -44,3 +44,59 @@ export async function gameIdOf(client: OperatorClient, word: string): Promise<nu
 /** Names an object in a question: by its id, and by the words that the operator gave for it. */
 export const named = (given: string, id: number): string =>
   given === String(id) ? given : `${id} (${printable(given)})`;
+
+/** What the words of a command name. */
+export interface Target {
+  readonly path: Readonly<Record<string, string | number>>;
+  readonly query: Readonly<Record<string, string | number>>;
+  /** Names the object in a question. */
+  readonly name: string;
+}
+
+/** Objects by their word in a usage line: what they are called, and how their id is found. */
+const OBJECTS: Readonly<
+  Record<string, readonly [noun: string, idOf?: (client: OperatorClient, word: string) => unknown]>
+> = {
+  PARTNER: ['partner', partnerIdOf],
+  GAME: ['game', gameIdOf],
+  KEY_ID: ['key', (_, word) => whole(word, 'KEY_ID')],
+  SHEET_ID: ['PAR sheet', (_, word) => whole(word, 'SHEET_ID')],
+  REVIEW_ID: ['review', (_, word) => whole(word, 'REVIEW_ID')],
+  CELL: ['cell', (_, word) => whole(word, 'CELL')],
+  INTERVAL: ['', (_, word) => word.toUpperCase()],
+  ROUND_ID: ['round'],
+  VERSION: ['version'],
+};
+/** Words that are members of the query, unless the path has a place for them. */
+const IN_QUERY: Readonly<Record<string, string>> = {
+  PARTNER: 'partnerId',
+  REQUEST_ID: 'requestId',
+  INTERVAL: 'interval',
+};
+
+/** Finds what the words of a command name, in the order of its usage line and of the endpoint's path. */
+export async function targetOf(
+  { client, words }: { readonly client: OperatorClient; readonly words: readonly string[] },
+  usage: string,
+  endpoint: string,
+): Promise<Target> {
+  const members = [...endpoint.matchAll(/\{(\w+)\}/g)].map(([, member]) => member!);
+  const path: Record<string, string | number> = {};
+  const query: Record<string, string | number> = {};
+  const names: string[] = [];
+  for (const [place, [, object]] of [...usage.matchAll(/[<[](\w+)/g)].entries()) {
+    const word = words[place];
+    if (word === undefined) continue;
+    const [noun, idOf] = OBJECTS[object!] ?? [];
+    const id = (idOf === undefined ? word : await idOf(client, word)) as string | number;
+    names.unshift(`${noun === undefined ? '' : `${noun} `}${typeof id === 'number' ? named(word, id) : id}`);
+    const member = members[place];
+    if (object === 'PLAYER_ID') {
+      const { inPath, inQuery } = namedPlayer(word);
+      Object.assign(path, inPath);
+      Object.assign(query, inQuery);
+    } else if (member !== undefined) path[member] = id;
+    else if (object! in IN_QUERY) query[IN_QUERY[object!]!] = id;
+  }
+  return { path, query, name: names.join(' of ') };
+}

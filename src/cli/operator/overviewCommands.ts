@@ -1,6 +1,8 @@
 /** `spindle overview`: shows today's traffic and the items that need attention, once or repeatedly. */
 import { bodyOf } from '../../api/client/apiClients.js';
-import { keyValues, printable, type TableColumn, table } from '../output.js';
+import { WEBHOOKS } from '../../api/client/views/service.js';
+import type { Column } from '../../api/client/views/view.js';
+import { keyValues, listOf, printable, type TableColumn, table } from '../output.js';
 import { type Call, type OperatorCommands, type Schemas, withWatch } from './call.js';
 
 const BUSIEST: readonly TableColumn<Schemas['PartnerTraffic']>[] = [
@@ -11,15 +13,9 @@ const BUSIEST: readonly TableColumn<Schemas['PartnerTraffic']>[] = [
   { heading: 'paid USD', value: (row) => row.paidOutUsd, kind: 'usd' },
 ];
 
-const FAILING: readonly TableColumn<Schemas['FailingWebhook']>[] = [
-  { heading: 'partner', value: (row) => row.partnerId, kind: 'number' },
-  { heading: 'slug', value: (row) => row.slug },
-  { heading: 'webhook', value: (row) => row.id, kind: 'number' },
-  { heading: 'url', value: (row) => row.url },
-  { heading: 'state', value: (row) => row.health.state },
-  { heading: 'reason', value: (row) => row.health.reason },
-  { heading: 'failing since', value: (row) => row.health.failingSince },
-  { heading: 'pending', value: (row) => row.health.pending, kind: 'number' },
+const FAILING: readonly Column<Schemas['FailingWebhook']>[] = [
+  { heading: 'Partner', value: (row) => row.slug },
+  ...WEBHOOKS,
 ];
 
 export function addOverviewCommands(commands: OperatorCommands): void {
@@ -35,7 +31,7 @@ async function overview({ client, print }: Call): Promise<void> {
       [
         ...(problems.length === 0 ? [] : [problemsText(problems)]),
         keyValues({ at, today, yesterday, attention }),
-        ...(failingWebhooks.length === 0 ? [] : [table(FAILING, failingWebhooks)]),
+        ...(failingWebhooks.length === 0 ? [] : [listOf(FAILING, failingWebhooks)]),
         table(BUSIEST, busiest),
       ].join('\n'),
   );

@@ -1,10 +1,11 @@
 /** `spindle partner`: manages partners and their settings. */
 import { type Command, Option } from 'commander';
 import { bodyOf } from '../../api/client/apiClients.js';
+import { DEACTIVATE_PARTNER, PARTNERS, STOP_PARTNER } from '../../api/client/views/partners.js';
 import { SETTING_LIST } from '../../domain/partnerSettings.js';
 import { NONE, oneOf, orNone, UsageError, usdNumber, wholeNumber } from '../command.js';
 import { withYes } from '../confirm.js';
-import { keyValues, type TableColumn, table } from '../output.js';
+import { keyValues, listOf } from '../output.js';
 import {
   auditReasonOf,
   type Call,
@@ -35,24 +36,16 @@ const SETTINGS = SETTING_LIST.map(({ name, shown, type, initial, help }) => {
   return { shown, option };
 });
 
-const COLUMNS: readonly TableColumn<Schemas['PartnerResponse']>[] = [
-  { heading: 'id', value: (row) => row.partnerId, kind: 'number' },
-  { heading: 'slug', value: (row) => row.slug },
-  { heading: 'name', value: (row) => row.name },
-  { heading: 'environment', value: (row) => row.environment },
-  { heading: 'cell', value: (row) => row.cell, kind: 'number' },
-  { heading: 'active', value: (row) => (row.isActive ? 'yes' : 'no') },
-  { heading: 'spins/min', value: (row) => row.spinRateLimit, kind: 'number' },
-  { heading: 'balance', value: (row) => row.balanceMode },
-  { heading: 'opening USD', value: (row) => row.openingBalanceUsd, kind: 'usd' },
-  { heading: 'funding USD', value: (row) => row.fundingUsd, kind: 'usd' },
-];
-
 export function addPartnerCommands(commands: OperatorCommands): void {
   const group = commands.group('partner', 'partners and their settings');
   withSettings(
     commands
-      .add('create', 'create a partner', createPartner, group)
+      .request('create', 'create a partner', group, 'POST /partners', {
+        body: ({ slug, name, environment, cell, ...settings }) => ({
+          ...{ slug, name, environment, cell },
+          ...settingsOf(settings),
+        }),
+      })
       .requiredOption('--slug <SLUG>', 'short name: lowercase letters, digits and hyphens')
       .requiredOption('--name <NAME>', 'name of the partner')
       .requiredOption('--environment <ENVIRONMENT>', "sandbox or production; it can't be changed later")
@@ -68,8 +61,10 @@ Examples:
   spindle partner create --slug acme --name 'Acme Games' --environment sandbox
   spindle partner create --slug acme-live --name Acme --environment production --balance-mode enforce --funding 1000.50`,
   );
-  commands.add('list', 'list the partners', listPartners, group);
-  commands.add('show <PARTNER>', 'show a partner with its settings', showPartner, group);
+  commands.request('list', 'list the partners', group, 'GET /partners', {
+    plain: ({ partners }) => listOf(PARTNERS, partners),
+  });
+  commands.request('show <PARTNER>', 'show a partner with its settings', group, 'GET /partners/{id}');
   withSettings(
     withReason(
       withYes(commands.add('update <PARTNER>', 'change settings of a partner', updatePartner, group)),
@@ -128,25 +123,6 @@ function settingsOf(options: Options): Settings {
   return Object.fromEntries(given);
 }
 
-async function createPartner({ client, options, print }: Call): Promise<void> {
-  const { slug, name, environment, cell } = options as Pick<
-    Schemas['PartnerBody'],
-    'slug' | 'name' | 'environment' | 'cell'
-  >;
-  const inCell = cell === undefined ? {} : { cell };
-  const body = { slug, name, environment, ...inCell, ...settingsOf(options) };
-  print(await bodyOf(client.POST('/partners', { body })), keyValues);
-}
-
-async function listPartners({ client, print }: Call): Promise<void> {
-  print(await bodyOf(client.GET('/partners')), ({ partners }) => table(COLUMNS, partners));
-}
-
-async function showPartner({ client, words, print }: Call): Promise<void> {
-  const params = { path: { id: await partnerIdOf(client, words[0]!) } };
-  print(await bodyOf(client.GET('/partners/{id}', { params })), keyValues);
-}
-
 async function updatePartner(call: Call): Promise<void> {
   const { name, active, dealing } = call.options as {
     name?: string;
@@ -176,16 +152,8 @@ const deactivatePartner = (call: Call): Promise<void> => patchPartner(call, { is
 /** Returns how a change stops play, as sentences; empty if it does not. */
 const harmOf = ({ isActive, dealing }: Schemas['PartnerPatch']): string =>
   [
-    ...(isActive === false
-      ? [
-          'All requests with its keys will be refused within a second, so its games can not be played, until it is activated again.',
-        ]
-      : []),
-    ...(dealing === 'OFF'
-      ? [
-          'Its spins, tickets and deals will be refused within a second, until its dealing is switched on again. Its other requests and its open rounds continue.',
-        ]
-      : []),
+    ...(isActive === false ? [DEACTIVATE_PARTNER.consequence] : []),
+    ...(dealing === 'OFF' ? [STOP_PARTNER.consequence] : []),
   ].join(' ');
 
 async function patchPartner(call: Call, change: Schemas['PartnerPatch']): Promise<void> {

@@ -11,35 +11,23 @@ import {
   type OperatorClient,
   SpindleError,
 } from '../../api/client/apiClients.js';
+import { ENTRIES } from '../../api/client/views/players.js';
 import { ERRORS } from '../../domain/errors.js';
 import { decimalTextToMicros } from '../../domain/money.js';
 import { parseUsdText, wholeNumber } from '../command.js';
 import { withYes } from '../confirm.js';
-import { formatUsd, keyValues, printable, type TableColumn, table } from '../output.js';
+import { formatUsd, keyValues, listOf, printable } from '../output.js';
 import {
   type Call,
-  CSV_QUERY,
-  CSV_REQUEST,
+  cursorLine,
   forReason,
   note,
   type OperatorCommands,
   type Schemas,
-  timeRangeOf,
   withCsv,
   withTimeRange,
 } from './call.js';
 import { partnerIdOf } from './names.js';
-
-const ENTRIES: readonly TableColumn<Schemas['StatementEntry']>[] = [
-  { heading: 'at', value: (row) => row.createdAt },
-  { heading: 'kind', value: (row) => row.kind },
-  { heading: 'game', value: (row) => row.gameId, kind: 'number' },
-  { heading: 'wager USD', value: (row) => row.wagerUsd, kind: 'usd' },
-  { heading: 'credit USD', value: (row) => row.creditUsd, kind: 'usd' },
-  { heading: 'balance USD', value: (row) => row.balanceUsd, kind: 'usd' },
-  { heading: 'request id', value: (row) => row.requestId },
-  { heading: 'spin id', value: (row) => row.spinId },
-];
 
 /** Amount in USD above which an adjustment, positive or negative, needs a confirmation, as in the console. */
 const ASKED_ABOVE_USD = 1000;
@@ -48,11 +36,12 @@ export function addPlayerCommands(commands: OperatorCommands): void {
   const player = commands.group('player', 'players');
   withCsv(
     withTimeRange(
-      commands.add(
+      commands.request(
         'statement <PARTNER> <PLAYER_ID>',
         'show the ledger entries of a player, newest first',
-        statement,
         player,
+        'GET /partners/{id}/players/{playerId}/statement',
+        { plain: statementLines },
       ),
     ),
   )
@@ -68,15 +57,12 @@ Examples:
   spindle player statement acme alice --from 2026-11-22T18:00:00Z --to 2026-11-22T19:30:00Z
   spindle player statement acme alice --csv > alice.csv`,
     );
-  forReason(
-    commands.add(
-      'block <PARTNER> <PLAYER_ID>',
-      'block a player, whose spins are then refused',
-      setStatus('BLOCKED'),
-      player,
-    ),
-  );
-  forReason(commands.add('unblock <PARTNER> <PLAYER_ID>', 'unblock a player', setStatus('ACTIVE'), player));
+  const path = 'PATCH /partners/{id}/players/{playerId}';
+  const block = { body: () => ({ status: 'BLOCKED' }) };
+  const about = 'block a player, whose spins are then refused';
+  forReason(commands.request('block <PARTNER> <PLAYER_ID>', about, player, path, block));
+  const unblock = { body: () => ({ status: 'ACTIVE' }) };
+  forReason(commands.request('unblock <PARTNER> <PLAYER_ID>', 'unblock a player', player, path, unblock));
   forReason(withYes(commands.add('adjust <PARTNER> <PLAYER_ID>', 'adjust a balance', adjust)))
     .addOption(
       new Option('--amount <USD>', 'amount to add; a negative amount is deducted')
@@ -99,39 +85,12 @@ Examples:
     );
 }
 
-const setStatus =
-  (status: 'ACTIVE' | 'BLOCKED') =>
-  async ({ client, words, options, print }: Call): Promise<void> => {
-    const id = await partnerIdOf(client, words[0]!);
-    const { inPath, inQuery: query } = namedPlayer(words[1]!);
-    const call = client.PATCH('/partners/{id}/players/{playerId}', {
-      params: { path: { id, ...inPath }, query },
-      body: { status, reason: String(options.reason) },
-    });
-    print(await bodyOf(call), keyValues);
-  };
-
-async function statement(call: Call): Promise<void> {
-  const { client, words, options, print } = call;
-  const { inPath, inQuery } = namedPlayer(words[1]!);
-  const path = { id: await partnerIdOf(client, words[0]!), ...inPath };
-  const cursor = options.cursor === undefined ? {} : { cursor: String(options.cursor) };
-  const query = { limit: options.limit as number, ...cursor, ...timeRangeOf(call), ...inQuery };
-  const url = '/partners/{id}/players/{playerId}/statement';
-  if (options.csv === true) {
-    const params = { path, query: { ...query, ...CSV_QUERY } };
-    process.stdout.write(String(await bodyOf(client.GET(url, { params, ...CSV_REQUEST }))));
-    return;
-  }
-  const body = (await bodyOf(client.GET(url, { params: { path, query } }))) as Schemas['Statement'];
-  print(body, ({ entries, nextCursor, completeFrom, ...player }) => {
-    const more = nextCursor === null ? '' : `next page: --cursor ${nextCursor}\n`;
-    const archived =
-      completeFrom === undefined
-        ? ''
-        : `Entries before ${completeFrom} are only in the archive of the ledger (docs/archive.md).\n`;
-    return `${keyValues(player)}${table(ENTRIES, entries)}${more}${archived}`;
-  });
+function statementLines({ entries, nextCursor, completeFrom, ...player }: Schemas['Statement']): string {
+  const archived =
+    completeFrom === undefined
+      ? ''
+      : `Entries before ${completeFrom} are only in the archive of the ledger (docs/archive.md).\n`;
+  return `${keyValues(player)}${listOf(ENTRIES, entries)}${cursorLine(nextCursor)}${archived}`;
 }
 
 /** Returns a player's balance in USD; undefined if the partner has no such player. */

@@ -1,11 +1,12 @@
 /** `spindle raffle`: creates raffles from prize tables, shows them, and voids them. */
 import { Option } from 'commander';
 import { bodyOf, type OperatorClient } from '../../api/client/apiClients.js';
+import { VOID_RAFFLE } from '../../api/client/views/games.js';
 import { usdToMicros } from '../../domain/money.js';
 import { FaultsError, NotFoundError, usdNumber, wholeNumber } from '../command.js';
 import { withYes } from '../confirm.js';
 import { formatUsd, keyValues } from '../output.js';
-import { bytesOf, type Call, note, type OperatorCommands, type Schemas } from './call.js';
+import { bytesOf, type Call, note, type OperatorCommands, questionOf, type Schemas } from './call.js';
 import { gameLines, hasPool } from './gameCommands.js';
 import { gameIdOf, partnerIdOf } from './names.js';
 
@@ -121,9 +122,7 @@ async function confirmVoid({ client, confirm }: Call, id: number): Promise<void>
     refundUsd: refund,
     prizesPaidUsd: totals.paidOutUsd,
   });
-  await confirm(
-    `${facts}This will void the raffle permanently and refund every ticket sold. Prizes that were won stay paid.`,
-  );
+  await confirm(`${facts}${questionOf(VOID_RAFFLE, 'the raffle')}`);
 }
 
 async function voidRaffle(command: Call): Promise<void> {

@@ -3,8 +3,7 @@ import { Option } from 'commander';
 import { bodyOf } from '../../api/client/apiClients.js';
 import { UsageError } from '../command.js';
 import { type TableColumn, table } from '../output.js';
-import { type Call, type OperatorCommands, pageLine, pageOf, type Schemas, withPages } from './call.js';
-import { partnerIdOf } from './names.js';
+import { type Call, type OperatorCommands, pageLine, type Schemas, withPages } from './call.js';
 
 const STATUSES = ['pending', 'delivered', 'failed'] as const;
 
@@ -23,16 +22,23 @@ const COLUMNS: readonly TableColumn<Schemas['OperatorDelivery']>[] = [
 export function addWebhookCommands(commands: OperatorCommands): void {
   const group = commands.group('webhooks', 'webhooks and their deliveries');
   withPages(
-    commands.add(
+    commands.request(
       'failed',
       'list the deliveries that failed permanently, newest first',
-      listDeliveries,
       group,
+      'GET /deliveries',
+      { plain },
     ),
     'deliveries',
   ).option('--partner <PARTNER>', 'only deliveries of this partner, by id or slug');
   withPages(
-    commands.add('deliveries', 'list the deliveries of all partners, newest first', listDeliveries, group),
+    commands.request(
+      'deliveries',
+      'list the deliveries of all partners, newest first',
+      group,
+      'GET /deliveries',
+      { plain },
+    ),
     'deliveries',
   )
     .option('--partner <PARTNER>', 'only deliveries of this partner, by id or slug')
@@ -51,16 +57,8 @@ Examples:
     );
 }
 
-async function listDeliveries(call: Call): Promise<void> {
-  const { client, options, print } = call;
-  const { partner, status = 'failed' } = options as { partner?: string; status?: (typeof STATUSES)[number] };
-  const filter = partner === undefined ? {} : { partnerId: await partnerIdOf(client, partner, '--partner') };
-  const query = { ...pageOf(call), status, ...filter };
-  print(
-    await bodyOf(client.GET('/deliveries', { params: { query } })),
-    (body) => table(COLUMNS, body.deliveries) + pageLine(body, 'deliveries'),
-  );
-}
+const plain = (body: Schemas['OperatorDeliveries']): string =>
+  table(COLUMNS, body.deliveries) + pageLine(body, 'deliveries');
 
 async function resend({ client, words, options, print }: Call): Promise<void> {
   const { failedSince } = options as { failedSince?: string };

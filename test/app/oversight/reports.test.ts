@@ -174,9 +174,11 @@ test('the CSV and the command show the game, player, spin and payout of a large 
     });
   }
   const { out } = await command(service, 'report', 'events', '--type', 'spin.large_win');
-  expect(out).toMatch(/^at .* partner +game +payout USD +spin$/m);
+  expect(out).toMatch(/^time .* partner +game +player +spin +payout USD$/m);
   const [win] = wins;
-  expect(out).toMatch(new RegExp(` ${win!.partnerId} +${win!.gameId} +[\\d.]+ +${win!.spinId}$`, 'm'));
+  expect(out).toMatch(
+    new RegExp(` ${win!.partnerId} +${win!.gameId} +${win!.playerId} +${win!.spinId} +[\\d.]+$`, 'm'),
+  );
   const adjusted = csvOf((await asCsv('operator', '/reports/events?type=player.adjust')).text);
   expect(adjusted[0]).toMatchObject({
     playerId: adjusted[0]!.subject!.split(':')[2],
