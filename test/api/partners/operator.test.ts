@@ -1,6 +1,6 @@
 /**
- * Tests the operator API: partners and their settings, keys, games, blocks, PAR sheets, and the audit log of
- * all changes.
+ * Tests the operator API: partners, their settings, caps and keys, games, blocks, PAR sheets, and the audit
+ * log of all changes.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { settings } from '../../../src/api/partners/contract.js';
 import { SETTING_LIST } from '../../../src/domain/partnerSettings.js';
 import { columnOf } from '../../../src/postgres/statements.js';
+import { noticeExpiringKeys } from '../../../src/webhooks/notices.store.js';
 import { world } from '../../setup/world.js';
 import type { Client } from '../../support/client.js';
 import { expectWithin } from '../../support/expectWithin.js';
@@ -28,7 +29,7 @@ interface AuditEntry {
 }
 
 const patient = constants({ authFailureLimit: 1_000_000 });
-const { stores, service: client, sql } = world(patient);
+const { stores, service: client, sql, ownSql, partner } = world(patient);
 /** A second front end on the same stores. */
 let other: Client & { stop(): Promise<void> };
 
@@ -225,6 +226,187 @@ describe('retired PAR sheets', () => {
     expect(register).toMatchObject(failed(400, 'KS-4208'));
     expect((await list()).body.parSheets).toEqual([]);
     expect((await client.spin(key, { gameId, playerId: 'p', wagerUsd: 0.25 })).status).toBe(200);
+  });
+});
+
+describe('caps of a partner', () => {
+  const refused = { status: 409, body: { errorCode: 'KS-4114' } };
+
+  test("refuses games, active PAR sheets and webhooks beyond a partner's cap (KS-4114), which operators can change", async () => {
+    const { partnerId, key } = await client.newPartner();
+    const first = await client.operator('GET', `/partners/${partnerId}`);
+    expect(first.body).toMatchObject({ maxGames: 1000, maxParSheets: 1000, maxWebhooks: 50 });
+    const capped = await client.operator('PATCH', `/partners/${partnerId}`, {
+      maxGames: 2,
+      maxParSheets: 2,
+      maxWebhooks: 1,
+    });
+    expect(capped.body).toMatchObject({ maxGames: 2, maxParSheets: 2, maxWebhooks: 1 });
+
+    const upload = () => client.partner('POST', '/par-sheets', key, parSheet('classic-3-reel'));
+    const sheets = await Promise.all(Array.from({ length: 6 }, upload));
+    const stored = sheets.filter(({ status }) => status === 201);
+    expect(stored).toHaveLength(2);
+    expect(sheets.find(({ status }) => status !== 201)).toMatchObject(refused);
+    const parSheetId = stored[0]!.body.parSheetId as number;
+
+    const register = (_: unknown, i: number) =>
+      client.partner('POST', '/games', key, { parSheetId, displayName: 'g', configName: `G_${i}` });
+    const games = await Promise.all(Array.from({ length: 6 }, register));
+    expect(games.filter(({ status }) => status === 201)).toHaveLength(2);
+    expect(games.find(({ status }) => status !== 201)).toMatchObject(refused);
+
+    const hook = { url: 'http://localhost:1/', events: ['spin.large_win'] };
+    expect((await client.partner('POST', '/webhooks', key, hook)).status).toBe(201);
+    expect(await client.partner('POST', '/webhooks', key, hook)).toMatchObject(refused);
+
+    // A retired PAR sheet does not count against the partner's maxParSheets. A game that the operator creates
+    // does not count against the partner's maxGames.
+    const retired = stored[1]!.body.parSheetId as number;
+    expect((await client.operator('PATCH', `/par-sheets/${retired}`, { status: 'RETIRED' })).status).toBe(
+      200,
+    );
+    expect((await upload()).status).toBe(201);
+    const raffle = {
+      displayName: 'r',
+      configName: 'R',
+      ticketPriceUsd: 1,
+      poolSize: 2,
+      prizes: [{ prizeName: 'One', prizeTier: 1, valueUsd: 1, count: 1 }],
+    };
+    expect((await client.operator('POST', `/partners/${partnerId}/raffles`, raffle)).status).toBe(201);
+    expect(
+      await client.partner('POST', '/games', key, { parSheetId, displayName: 'g', configName: 'X' }),
+    ).toMatchObject(refused);
+    await client.operator('PATCH', `/partners/${partnerId}`, { maxGames: 3 });
+    expect(
+      (await client.partner('POST', '/games', key, { parSheetId, displayName: 'g', configName: 'X' })).status,
+    ).toBe(201);
+  });
+
+  test('lists each PAR sheet with the same fields as the response to its upload', async () => {
+    const { key } = await client.newPartner();
+    const made = await client.partner('POST', '/par-sheets', key, parSheet('double-strike'));
+    const list = await client.partner('GET', '/par-sheets', key);
+    expect(list.body).toEqual({ parSheets: [made.body] });
+  });
+});
+
+describe('rotated keys', () => {
+  const keysPath = (): string => `/partners/${partner.partnerId}/keys`;
+
+  async function issue(body: Json = {}): Promise<{ keyId: number; apiKey: string }> {
+    const answer = await client.operator<{ keyId: number; apiKey: string }>('POST', keysPath(), body);
+    expect(answer.status).toBe(201);
+    return answer.body;
+  }
+
+  const rotate = (keyId: number, body?: Json) =>
+    client.operator<Json & { apiKey: string; keyId: number }>('POST', `${keysPath()}/${keyId}/rotate`, body);
+  const patch = (keyId: number, body: Json) => client.operator<Json>('PATCH', `${keysPath()}/${keyId}`, body);
+  const statusWith = async (apiKey: string): Promise<number> =>
+    (await client.partner('GET', '/version', apiKey)).status;
+  const listed = async (keyId: number): Promise<Json> => {
+    const { body } = await client.operator<{ keys: Json[] }>('GET', keysPath());
+    return body.keys.find((key) => key.keyId === keyId)!;
+  };
+  const inHours = (hours: number): string => new Date(Date.now() + hours * 3_600_000).toISOString();
+
+  test('a rotation issues a key with the same name, and both keys are valid until the overlap ends', async () => {
+    const old = await issue({ name: 'back end' });
+    const before = Date.now();
+    const { status, body } = await rotate(old.keyId, { reason: 'yearly' });
+    const after = Date.now();
+    expect(status).toBe(201);
+    expect(body).toMatchObject({ name: 'back end', expiresAt: null, replacedKeyId: old.keyId });
+    const ends = Date.parse(String(body.replacedExpiresAt)) - 24 * 3_600_000;
+    expect(ends).toBeGreaterThanOrEqual(before);
+    expect(ends).toBeLessThanOrEqual(after);
+    expect([await statusWith(old.apiKey), await statusWith(body.apiKey)]).toEqual([200, 200]);
+    expect(await listed(old.keyId)).toMatchObject({ status: 'active', expiresAt: body.replacedExpiresAt });
+    const { body: log } = await client.operator<{ entries: Json[] }>('GET', '/audit-log?action=key.&limit=2');
+    expect(log.entries).toMatchObject([
+      {
+        action: 'key.expiry',
+        subject: `key:${old.keyId}`,
+        before: { expiresAt: null },
+        after: { expiresAt: body.replacedExpiresAt, reason: 'yearly' },
+      },
+      { action: 'key.issue', subject: `key:${body.keyId}`, after: { replaces: old.keyId, reason: 'yearly' } },
+    ]);
+    expect(JSON.stringify(log)).not.toContain(body.apiKey);
+  });
+
+  test('every front end refuses the replaced key once the overlap has ended', async () => {
+    const old = await issue();
+    const { body } = await rotate(old.keyId);
+    expect(await statusWith(old.apiKey)).toBe(200);
+    expect((await patch(old.keyId, { expiresAt: new Date(Date.now() + 1500).toISOString() })).status).toBe(
+      200,
+    );
+    await until(async () => (await statusWith(old.apiKey)) === 401, 'the replaced key is refused');
+    expect(await client.partner('GET', '/version', old.apiKey)).toMatchObject({
+      body: { errorCode: 'KS-4004' },
+    });
+    expect(await statusWith(body.apiKey)).toBe(200);
+    // A key that has expired stays refused.
+    for (const refused of [await patch(old.keyId, { expiresAt: null }), await rotate(old.keyId)])
+      expect(refused).toMatchObject({
+        status: 400,
+        body: { errorCode: 'KS-4101', details: [{ message: 'The key has expired. Issue another key.' }] },
+      });
+  });
+
+  test('a rotation never extends the validity of the replaced key', async () => {
+    const expiresAt = inHours(2);
+    const old = await issue({ expiresAt });
+    const given = { name: 'new', expiresAt: inHours(48), overlapSeconds: 36_000 };
+    const { body } = await rotate(old.keyId, given);
+    expect(body).toMatchObject({ name: 'new', expiresAt: given.expiresAt, replacedExpiresAt: expiresAt });
+    const short = await rotate(old.keyId, { overlapSeconds: 60 });
+    expect(String(short.body.replacedExpiresAt) < expiresAt).toBe(true);
+  });
+
+  test('an expiry can be moved or removed', async () => {
+    const { keyId } = await issue({ expiresAt: inHours(1) });
+    const later = inHours(5);
+    expect(await patch(keyId, { expiresAt: later, reason: 'a slow partner' })).toMatchObject({
+      status: 200,
+      body: { keyId, expiresAt: later, status: 'active' },
+    });
+    expect((await patch(keyId, { expiresAt: null })).body).toMatchObject({ expiresAt: null });
+    const { body } = await client.operator<{ entries: Json[] }>(
+      'GET',
+      '/audit-log?action=key.expiry&limit=2',
+    );
+    expect(body.entries).toMatchObject([
+      { before: { expiresAt: later }, after: { expiresAt: null } },
+      { after: { expiresAt: later, reason: 'a slow partner' } },
+    ]);
+  });
+
+  test('a revoked key is neither rotated nor changed', async () => {
+    const { keyId } = await issue();
+    await client.operator('DELETE', `${keysPath()}/${keyId}`);
+    for (const refused of [await patch(keyId, { expiresAt: null }), await rotate(keyId)])
+      expect(refused.body.errorCode).toBe('KS-4101');
+  });
+
+  test('a new expiry is announced to the partner, even if the earlier expiry was announced', async () => {
+    const { keyId } = await issue();
+    await ownSql`UPDATE api_keys SET created_at = now() - interval '60 days' WHERE key_id = ${keyId}`;
+    await ownSql`INSERT INTO key_notices (key_id, days) VALUES (${keyId}, 1)`;
+    const { body } = await rotate(keyId);
+    interface Event {
+      readonly data: Json;
+    }
+    const announced = async (): Promise<Event | undefined> => {
+      const path = '/events?limit=100';
+      const answer = await client.partner<{ events: Event[] }>('GET', path, body.apiKey);
+      return answer.body.events.find(({ data }) => data.keyId === keyId);
+    };
+    await noticeExpiringKeys(ownSql, new Date(Date.now() + 1000));
+    expect((await announced())!.data).toMatchObject({ expiresAt: body.replacedExpiresAt, daysLeft: 1 });
   });
 });
 
