@@ -15,12 +15,13 @@ import type { Resolve } from '../../src/webhooks/allowedAddresses.js';
 import { PER_PARTNER_MAX } from '../../src/webhooks/deliveries.store.js';
 import { Sender } from '../../src/webhooks/sender.js';
 import { freshStores } from '../setup/freshStores.js';
-import type { Answer, Client } from '../support/client.js';
+import type { Answer, Client, TestPartner } from '../support/client.js';
 import { expectWithin } from '../support/expectWithin.js';
 import { isSigned, type Receiver, type Reply, register, startReceiver } from '../support/receiver.js';
 import { constants, startService } from '../support/service.js';
 import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
+import { ALLOWED, DISALLOWED, INVALID } from '../support/webhookUrls.js';
 
 type Json = Record<string, unknown>;
 interface Delivery {
@@ -214,6 +215,46 @@ describe('registration of webhooks', () => {
       '/events/1',
       '/url',
     ]);
+  });
+});
+
+describe('webhook URLs at registration', () => {
+  let sandbox: TestPartner;
+  let production: TestPartner;
+
+  beforeAll(async () => {
+    sandbox = await client.newPartner();
+    production = await client.newPartner({ environment: 'production' });
+  });
+
+  const added = (partner: TestPartner, url: unknown): Promise<Answer> =>
+    client.partner('POST', '/webhooks', partner.key, { url, events: ['spin.large_win'] });
+  const refusal = (errorCode: string) => ({
+    status: 400,
+    body: { status: 'error', errorCode, details: [{ path: '/url', message: expect.any(String) }] },
+  });
+
+  test('refuses each kind of forbidden or invalid webhook URL with its code, and registers nothing', async () => {
+    for (const partner of [sandbox, production]) {
+      for (const url of DISALLOWED) expect(await added(partner, url), url).toMatchObject(refusal('KS-4217'));
+      for (const url of INVALID) expect(await added(partner, url), url).toMatchObject(refusal('KS-4106'));
+      expect((await client.partner('GET', '/webhooks', partner.key)).body).toEqual({ webhooks: [] });
+    }
+  });
+
+  test('registers each allowed webhook URL unchanged', async () => {
+    for (const url of ALLOWED) {
+      expect(await added(production, url), url).toMatchObject({ status: 201, body: { url } });
+    }
+    expect(await added(sandbox, 'http://localhost:9000/x')).toMatchObject({ status: 201 });
+    expect(await added(production, 'http://localhost:9000/x')).toMatchObject(refusal('KS-4217'));
+  });
+
+  test('refuses a webhook host name if it resolves to a private address', async () => {
+    names.set('rebound.example.com', ['93.184.216.34', '10.0.0.7']);
+    expect(await added(production, 'https://rebound.example.com/')).toMatchObject(refusal('KS-4217'));
+    names.set('rebound.example.com', ['93.184.216.34']);
+    expect((await added(production, 'https://rebound.example.com/')).status).toBe(201);
   });
 });
 
