@@ -86,6 +86,7 @@ const SPIN_BYTES = BATCH_SPIN.bytes;
  */
 const PLAYER_BYTES_MAX = 128 * 4 + 11;
 const REQUEST_BYTES_MAX = 128 * 4;
+const SPIN_BYTES_MAX = SPIN_BYTES + PLAYER_BYTES_MAX + REQUEST_BYTES_MAX;
 
 /** One partner of a batch, with the positions of its players and request ids in the batch. */
 interface PartnerPlaces {
@@ -153,16 +154,14 @@ export class BatchEncoder {
       this.#gamePlaces.size * (BATCH_GAME.bytes + ID_TEXT_BYTES_MAX) +
       tableBytes;
     const bytesMax =
-      headBytesMax +
-      items.length * (SPIN_BYTES + PLAYER_BYTES_MAX + REQUEST_BYTES_MAX) +
-      players.buffer.length +
-      requests.buffer.length;
+      headBytesMax + items.length * SPIN_BYTES_MAX + players.buffer.length + requests.buffer.length;
     if (this.#buffer.length < bytesMax) this.#buffer = Buffer.allocUnsafe(bytesMax * 2);
     const buffer = this.#buffer;
     const gamesAt = writePartners(buffer, partners);
     const spinsAt = this.#writeGames(buffer, gamesAt, tableBytes);
     let at = spinsAt;
     for (let i = 0; i < items.length; i++) at = this.#spin(items[i]!, this.#denials[i]!, buffer, at);
+    if (at > spinsAt + items.length * SPIN_BYTES_MAX) throw new RangeError('A spin exceeds SPIN_BYTES_MAX');
     BATCH.write(buffer, 0, {
       partners: partners.length,
       games: this.#gamePlaces.size,

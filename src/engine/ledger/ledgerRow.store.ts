@@ -104,8 +104,6 @@ export const FIXED_MEMBERS = LEDGER_MEMBERS.filter(
   ([, { type, isNullable }]) => type !== 'text' && isNullable !== true,
 ).map(([member]) => member as FixedMember);
 
-const LENGTHS_BYTES = LENGTH_BYTES * (LEDGER_MEMBERS.length - FIXED_MEMBERS.length);
-
 interface FieldPlace {
   readonly at: number;
   readonly bytes: number;
@@ -145,11 +143,11 @@ export class CopyWriter {
   }
 
   /**
-   * Begins a row with room for `textBytes` bytes of texts. Returns the offset of the row in {@link buffer}.
-   * The offsets in {@link ROW} are relative to it.
+   * Returns the offset of the new row in {@link buffer}, which the next `text` may replace. The offsets in
+   * {@link ROW} are relative to it.
    */
-  begin(textBytes: number): number {
-    this.#reserve(ROW_TEMPLATE.length + LENGTHS_BYTES + textBytes);
+  begin(): number {
+    this.#reserve(ROW_TEMPLATE.length);
     const row = this.#at;
     ROW_TEMPLATE.copy(this.buffer, row);
     this.#at += ROW_TEMPLATE.length;
@@ -158,6 +156,7 @@ export class CopyWriter {
 
   /** Writes the next text of the row: the bytes of a source from `start` to `end` (exclusive), or null. */
   text(source: Buffer, start: number, end: number, isNull: boolean): void {
+    this.#reserve(LENGTH_BYTES + end - start);
     this.buffer.writeInt32BE(isNull ? -1 : end - start, this.#at);
     this.#at += LENGTH_BYTES;
     if (isNull) return;

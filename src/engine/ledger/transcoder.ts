@@ -209,7 +209,7 @@ export class Transcoder {
       return end;
     }
 
-    const row = this.#copy.begin(end - idAt);
+    const row = this.#copy.begin();
     const out = this.#copy.buffer;
     for (let i = 0; i < BYTES_FROM.length; i++) out[row + BYTES_TO[i]!] = batch[at + BYTES_FROM[i]!]!;
     out.writeInt32BE(partnerId, row + ROW.partnerId.at);
