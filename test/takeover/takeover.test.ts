@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { Redis } from 'ioredis';
 import { Client as Pg } from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { SpinBody as Schema } from '../../src/api/spins/contract.js';
 import { FORMATS } from '../../src/domain/formats.js';
 import { poolFaults, type RevealedPool } from '../../src/domain/games/rafflePool.js';
 import { ENTRY_KINDS } from '../../src/domain/ledgerEntry.js';
@@ -58,7 +59,10 @@ afterAll(async () => {
 });
 
 const spin = (body: SpinBody) =>
-  service.spin<{ errorCode?: string; presentation: { prizeName: string } }>(held.apiKey, body);
+  service.spin<{ errorCode?: string; spinId: string; presentation: { prizeName: string } }>(
+    held.apiKey,
+    body,
+  );
 const get = async (path: string): Promise<string> => (await service.partner('GET', path, held.apiKey)).text;
 const outboxEntries = async (): Promise<number> => {
   const cells = Array.from({ length: Number(HELD_SETTINGS.CELLS) }, (_, cell) =>
@@ -221,13 +225,26 @@ describe('upgrade of the stores of version 1.4.0', () => {
     );
   });
 
+  /** Sends a spin with every member of its schema. Returns those that the history shows. */
+  async function keptMembers(requestId: string): Promise<string[]> {
+    const { gameId, wagerUsd } = held;
+    const names = Object.keys(Schema.properties);
+    const texts = Object.fromEntries(names.map((name) => [name, `a ${name}`]));
+    const { body } = await spin({ ...texts, gameId, wagerUsd, playerId: 'player-2', requestId });
+    const shown = JSON.parse(await get(`/spins/${body.spinId}`)) as object;
+    return names.filter((name) => name in shown);
+  }
+
   test('the stores keep the format of version 1.4.0 until the upgrade is finished, and then get the newest format', async () => {
     expect(await formats()).toEqual([HELD_FORMAT, HELD_FORMAT, HELD_FORMAT]);
+    const earlier: (keyof SpinBody)[] = ['gameId', 'playerId', 'wagerUsd', 'requestId'];
+    expect(await keptMembers('before the end')).toEqual(earlier);
     const status = FORMATS.newest > HELD_FORMAT ? 1 : 0;
     expect(await spindle('upgrade', 'status')).toMatchObject({ status });
     expect(await spindle('upgrade', 'finish', '--yes')).toMatchObject({ status: 0 });
     const isNewest = async () => (await formats()).every((format) => format === FORMATS.newest);
     await until(isNewest, 'the cells are claimed in the newest format');
+    expect(await keptMembers('after the end')).toEqual(Object.keys(Schema.properties));
   });
 
   test('a raffle of version 1.4.0 sells out with exactly its advertised prizes', async () => {

@@ -226,8 +226,8 @@ test("pages through a player's spins and tickets, and lists the player's bonus s
  * Has every member of the schema, so that a new one joins the tests by itself. It gets a text; if it takes no
  * text, the service refuses the spin until the member has a value here.
  */
-const fullBody = (words: string): SpinBody => ({
-  ...(Object.fromEntries(SENT.map((name) => [name, `${words} ${name}`])) as unknown as Required<SpinBody>),
+const fullBody = (words: string, textOf = (name: keyof SpinBody) => `${words} ${name}`): SpinBody => ({
+  ...(Object.fromEntries(SENT.map((name) => [name, textOf(name)])) as unknown as Required<SpinBody>),
   gameId: slot,
   wagerUsd: 0.25,
 });
@@ -238,25 +238,39 @@ const post = async (body: SpinBody) => {
   return answer;
 };
 
-test.each(['plain', 'ünusual'])(
-  'every reader shows each member that a partner sent with a spin (%s texts)',
-  async (words) => {
-    const sent = fullBody(words);
+const longest = (name: keyof SpinBody): string => {
+  const { pattern } = SpinBody.properties[name] as { pattern?: string };
+  return '𝄞'.repeat(Number(/\{1,(\d+)\}/.exec(pattern ?? '{1,1}')![1]));
+};
+const withoutId = ({ requestId: _, ...others }: SpinBody): SpinBody => others;
+const BODIES: readonly (readonly [string, () => SpinBody])[] = [
+  ['plain texts', () => fullBody('plain')],
+  ['other letters', () => fullBody('ünusual')],
+  ['the longest texts', () => fullBody('longest', longest)],
+  ['no requestId', () => withoutId(fullBody('without an id'))],
+];
+
+test.each(BODIES)(
+  'every reader shows each member that a partner sent with a spin, with %s',
+  async (_, bodyOf) => {
+    const sent = bodyOf();
     const { playerId, wagerUsd, ...others } = sent;
     const { status, text, body } = await post(sent);
     expect(status, text).toBe(200);
-    const [player, request] = [playerId, sent.requestId!].map(encodeURIComponent);
+    const [player, request] = [playerId, sent.requestId ?? 'nothing'].map(encodeURIComponent);
     const partnerPath = `/partners/${partner.partnerId}`;
     const { spins: requested } = await shown<{ spins: { spin: Spin }[] }>(
       `${partnerPath}/requests?requestId=${request}`,
     );
+    // The answer waits until the spin is in the ledger.
+    const spin = await get<Spin>(`/spins/${body.spinId}`);
     const sql = connectPostgres(stores.databaseUrl, { max: 1, name: 'test', onError: () => {} });
     const rows = await sql`
       SELECT * FROM ledger WHERE partner_id = ${partner.partnerId} AND player_id = ${playerId} AND wager_micros > 0`;
     await sql.end();
     expect({
       ledger: rows,
-      spin: await get<Spin>(`/spins/${body.spinId}`),
+      spin,
       feed: await feed(`&playerId=${player}`),
       csv: await csv(`&playerId=${player}`),
       history: (await get<Page>(`/players/${player}/spins`)).spins,
@@ -271,16 +285,28 @@ test.each(['plain', 'ünusual'])(
       history: [{ ...others, wagerUsd }],
       recall: [{ ...others, wagerUsd }],
       lookUp: { spin: sent },
-      requested: [{ spin: sent }],
+      requested: sent.requestId === undefined ? [] : [{ spin: sent }],
     });
   },
 );
 
+test('a ticket is bound to its requestId alone, whatever else was sent with it', async () => {
+  const sent = { ...fullBody('ticket'), gameId: raffle, wagerUsd: 1 };
+  expect((await post(sent)).status).toBe(200);
+  const sql = connectPostgres(stores.databaseUrl, { max: 1, name: 'test', onError: () => {} });
+  const rows = await sql<
+    { requestId: string }[]
+  >`SELECT request_id FROM ticket_requests WHERE game_id = ${raffle}`;
+  await sql.end();
+  expect(rows.map(({ requestId }) => requestId)).toContain(sent.requestId);
+});
+
 /**
- * What happens to a repeated spin if one member has another value (docs/contract.md §8.4). For a new member
- * we decide here: another request gets KS-4111, the same request is replayed.
+ * What happens to a repeated spin if one member has another value (docs/contract.md §8.4). A member that only
+ * describes the spin may change.
  */
-const OF_ANOTHER_VALUE: Record<keyof SpinBody, string> = {
+const OF_ANOTHER_VALUE: Record<string, string> = {
+  ...Object.fromEntries(SENT.map((name) => [name, 'replayed'])),
   gameId: 'KS-4111',
   playerId: 'KS-4111',
   wagerUsd: 'KS-4111',
