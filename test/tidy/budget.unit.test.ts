@@ -18,7 +18,7 @@ const BUDGETS = {
   'src/publicLog': 3260,
   'src/webhooks': 1640,
   console: 7260,
-  test: 81_150,
+  test: 81_190,
 };
 
 const linesOf = (room: string): number =>
