@@ -332,15 +332,16 @@ export class SpinHistory {
     await this.#findIndexes(days);
     for (const day of days) {
       const isIndexed = this.#indexedDays.has(day);
+      // The index finds only the rows that are returned.
+      const isExact = isIndexed && gameId === undefined;
       const dayMs = startOf(day);
       const endId = least(firstIdAt(dayMs + DAY_MS), toId);
       let lowId = fromId > firstIdAt(dayMs) ? fromId : firstIdAt(dayMs);
       while (lowId < endId) {
         if (examined >= EXAMINED_MAX) return { entries, nextId: lowId, reach };
-        const highId =
-          isIndexed && gameId === undefined
-            ? endId
-            : await idAfter(this.sql, lowId, endId, windowRows, isIndexed ? partnerId : undefined);
+        const highId = isExact
+          ? endId
+          : await idAfter(this.sql, lowId, endId, windowRows, isIndexed ? partnerId : undefined);
         // The query reads one row more than requested, which shows whether further rows exist.
         const rows = await this.sql<EntryRow[]>`
           SELECT ${LEDGER_COLUMNS} FROM ledger l WHERE entry_id >= ${lowId} AND entry_id < ${highId} AND partner_id = ${partnerId}
@@ -349,8 +350,10 @@ export class SpinHistory {
         entries.push(...rows.map(entryOfRow));
         if (entries.length > limit)
           return { entries: entries.slice(0, limit), nextId: entries[limit]!.id, reach };
-        examined += windowRows;
-        windowRows *= WINDOW_GROWTH;
+        if (!isExact) {
+          examined += windowRows;
+          windowRows *= WINDOW_GROWTH;
+        }
         lowId = highId;
       }
     }

@@ -239,6 +239,23 @@ describe('filters of the ledger by time', () => {
     expect(read).toBeLessThanOrEqual(1.1 * returned);
   });
 
+  test('one page of spins covers many days with one spin each', async () => {
+    const sql = connectPostgres(stores.databaseUrl, { max: 1, name: 'days', onError: () => {} });
+    const [place] = await books`SELECT cell FROM partners WHERE partner_id = ${partner.partnerId}`;
+    const rare = await service.client.newPartner({ cell: place!.cell as number });
+    const endMs = firstMs - 20 * DAY_MS;
+    for (let ms = endMs - 10 * DAY_MS; ms < endMs; ms += DAY_MS) {
+      await ensurePartition(sql, iso(ms).slice(0, 10), { from: firstIdAt(ms), to: firstIdAt(ms + DAY_MS) });
+      await books`
+        INSERT INTO ledger VALUES (${String(firstIdAt(ms))}, 0, 250000, 0, 5000000, ${ms}, ${rare.partnerId}, ${games[0]!}, 2, 0, 1, 'rare', NULL)`;
+      await books`INSERT INTO game_days VALUES (${games[0]!}, ${iso(ms)}, ${rare.partnerId}, 1, 250000, 0)`;
+    }
+    const range = { partnerId: rare.partnerId, fromId: firstIdAt(endMs - 10 * DAY_MS), gameId: undefined };
+    const page = await new SpinHistory(sql).spinsByTime({ ...range, toId: firstIdAt(endMs) }, 100);
+    await sql.end();
+    expect([page.entries.length, page.nextId]).toEqual([10, undefined]);
+  });
+
   test('lists a spin as in its response, and never to another partner', async () => {
     const answer = await service.client.spin<Spin>(partner.key, {
       gameId: games[0],
