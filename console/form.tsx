@@ -203,18 +203,18 @@ export function ChangeForm<E extends Endpoint>(props: {
   /** The object in the question. */
   readonly name: string;
   readonly path: object;
-  readonly label?: string;
   readonly typed?: string;
   readonly isInline?: boolean;
   /** Returns what is shown in place of the change's own outcome, if it returns anything. */
   readonly onDone: (answer: AnswerOf<E>) => unknown;
 }) {
-  const { change, name, path, label = `${change.asks} ${name}`, typed, isInline = false, onDone } = props;
+  const { change, name, path, typed, isInline = false, onDone } = props;
   const { endpoint, body, button, done } = change;
   const question = questionOf(change, name);
   return (
     <Form
-      {...{ label, button, isInline }}
+      label={`${change.asks} ${name}`}
+      {...{ button, isInline }}
       isDangerous={question.isDangerous === true}
       confirm={typed === undefined ? question : { ...question, typed }}
       act={async ({ reason }) => {

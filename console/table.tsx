@@ -8,7 +8,7 @@ import type { Column as ViewColumn } from '../src/api/client/views/view.js';
 import { csvOf } from './csvText.js';
 import { save } from './download.js';
 import { count, NONE, percent, time, usd } from './format.js';
-import { Status } from './ui.js';
+import { Pager, type Pages, Status } from './ui.js';
 
 export interface Column<Row> {
   readonly heading: string;
@@ -58,6 +58,10 @@ interface TableProps<Row> {
    * apply to this page only.
    */
   readonly isPage?: boolean;
+  /** Adds links to the other pages of the list. */
+  readonly pages?: Pages;
+  /** Adds a column with the actions for a row. False: the operator may not take them. */
+  readonly actions?: ((row: Row) => ComponentChildren) | false;
   /** Name of the CSV file that the rows can be saved as, without `.csv`. */
   readonly file?: string;
 }
@@ -169,8 +173,19 @@ function Heading<Row>({
   );
 }
 
-export function Table<Row>(props: TableProps<Row>) {
-  const { caption, columns, rows, keyOf, empty, isPage, file } = props;
+export function Table<Row>({ pages, ...props }: TableProps<Row>) {
+  if (pages === undefined) return <Rows {...props} />;
+  return (
+    <>
+      <Rows {...props} isPage={pages.total > pages.limit} />
+      <Pager {...pages} />
+    </>
+  );
+}
+
+function Rows<Row>(props: Omit<TableProps<Row>, 'pages'>) {
+  const { caption, rows, keyOf, empty, isPage, file, actions = false } = props;
+  const columns = actions === false ? props.columns : [...props.columns, { heading: CHANGE, cell: actions }];
   const [order, setOrder] = useState<Order | undefined>();
   const [text, setText] = useState('');
   if (rows.length === 0) return <p class="empty">{empty}</p>;

@@ -67,17 +67,16 @@ export function Facts({ of }: { readonly of: readonly (readonly [string, Compone
   );
 }
 
-/**
- * Links to the pages of a list.
- *
- * @param place place of the list; its query contains the page number
- */
-export function Pager({
-  place,
-  page,
-  limit,
-  total,
-}: { readonly place: Place } & Readonly<Record<'page' | 'limit' | 'total', number>>) {
+/** What the links to the pages of a list need. */
+export interface Pages {
+  /** Place of the list; its query contains the page number. */
+  readonly place: Place;
+  readonly limit: number;
+  readonly total: number;
+}
+
+export function Pager({ place, limit, total }: Pages) {
+  const page = pageOf(place);
   const pages = Math.max(1, Math.ceil(total / limit));
   const link = (to: number, label: string) =>
     to < 1 || to > pages ? (

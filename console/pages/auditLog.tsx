@@ -6,7 +6,7 @@ import { NONE, time } from '../format.js';
 import { useLoad } from '../load.js';
 import { go, type Place } from '../router.js';
 import { Table } from '../table.js';
-import { Load, Pager, pageOf } from '../ui.js';
+import { Load, pageOf } from '../ui.js';
 
 const FILTERS = ['actor', 'action', 'subject'] as const;
 
@@ -39,29 +39,26 @@ export function AuditLog({ place }: { readonly place: Place }) {
       </Form>
       <Load loaded={loaded}>
         {({ entries, limit, total }) => (
-          <>
-            <Table
-              caption="Changes, newest first"
-              rows={auditRows(entries)}
-              isPage={total > limit}
-              keyOf={({ entry }) => entry.auditId}
-              empty="No change matches these filters. Empty the fields above to see all changes."
-              columns={[
-                { heading: 'Number', cell: ({ entry }) => entry.auditId, isNumber: true },
-                { heading: 'Time (UTC)', cell: ({ entry }) => time(entry.at) },
-                { heading: 'Who', cell: ({ entry }) => entry.actor },
-                { heading: 'Action', cell: (row) => <Action {...row} />, value: ({ entry }) => entry.action },
-                {
-                  heading: 'Subject',
-                  cell: (row) => <Subjects {...row} />,
-                  value: ({ subjects }) => subjects.join(', '),
-                },
-                { heading: 'Reason', cell: ({ entry }) => reasonIn(entry.after) },
-                { heading: 'Change', cell: ({ entry }) => <Change {...entry} /> },
-              ]}
-            />
-            <Pager place={place} page={page} limit={limit} total={total} />
-          </>
+          <Table
+            caption="Changes, newest first"
+            rows={auditRows(entries)}
+            pages={{ place, limit, total }}
+            keyOf={({ entry }) => entry.auditId}
+            empty="No change matches these filters. Empty the fields above to see all changes."
+            columns={[
+              { heading: 'Number', cell: ({ entry }) => entry.auditId, isNumber: true },
+              { heading: 'Time (UTC)', cell: ({ entry }) => time(entry.at) },
+              { heading: 'Who', cell: ({ entry }) => entry.actor },
+              { heading: 'Action', cell: (row) => <Action {...row} />, value: ({ entry }) => entry.action },
+              {
+                heading: 'Subject',
+                cell: (row) => <Subjects {...row} />,
+                value: ({ subjects }) => subjects.join(', '),
+              },
+              { heading: 'Reason', cell: ({ entry }) => reasonIn(entry.after) },
+              { heading: 'Change', cell: ({ entry }) => <Change {...entry} /> },
+            ]}
+          />
         )}
       </Load>
     </>

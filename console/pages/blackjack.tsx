@@ -18,7 +18,7 @@ import {
 import { go, linkTo, type Place } from '../router.js';
 import { useMayChange } from '../session.js';
 import { columnsOf, Table } from '../table.js';
-import { Copied, DangerZone, Facts, Load, Pager, Panel, pageOf, Status } from '../ui.js';
+import { Copied, DangerZone, Facts, Load, Panel, pageOf, Status } from '../ui.js';
 import { NewBlackjack } from './newBlackjack.js';
 
 type Round = Schemas['RoundRecordResponse'];
@@ -72,30 +72,27 @@ function RoundList({ place, partnerId }: { readonly place: Place; readonly partn
   return (
     <Load loaded={loaded}>
       {({ rounds, limit, total }) => (
-        <>
-          <Table
-            caption="Rounds, newest first"
-            rows={rounds}
-            isPage={total > limit}
-            keyOf={({ roundId }) => roundId}
-            empty="No round matches these filters. Empty them to see all rounds; a table is created with New blackjack table."
-            columns={columnsOf(ROUNDS, {
-              Round: {
-                cell: ({ roundId: id }) => <a href={linkTo(['lookup'], { id })}>{id.slice(0, 8)}…</a>,
-                value: ({ roundId }) => roundId,
-              },
-              Partner: partnerColumn,
-              Table: {
-                cell: ({ gameId, gameName }) => <GameLink id={gameId}>{gameName}</GameLink>,
-                isNumber: false,
-              },
-              Player: ({ partnerId: of, playerId }) => (
-                <a href={linkTo(['players', of, playerId])}>{playerId}</a>
-              ),
-            })}
-          />
-          <Pager place={place} page={page} limit={limit} total={total} />
-        </>
+        <Table
+          caption="Rounds, newest first"
+          rows={rounds}
+          pages={{ place, limit, total }}
+          keyOf={({ roundId }) => roundId}
+          empty="No round matches these filters. Empty them to see all rounds; a table is created with New blackjack table."
+          columns={columnsOf(ROUNDS, {
+            Round: {
+              cell: ({ roundId: id }) => <a href={linkTo(['lookup'], { id })}>{id.slice(0, 8)}…</a>,
+              value: ({ roundId }) => roundId,
+            },
+            Partner: partnerColumn,
+            Table: {
+              cell: ({ gameId, gameName }) => <GameLink id={gameId}>{gameName}</GameLink>,
+              isNumber: false,
+            },
+            Player: ({ partnerId: of, playerId }) => (
+              <a href={linkTo(['players', of, playerId])}>{playerId}</a>
+            ),
+          })}
+        />
       )}
     </Load>
   );

@@ -48,23 +48,14 @@ export function Cells() {
               rows={cells}
               keyOf={({ cell }) => cell}
               empty="None."
-              columns={[
-                ...columnsOf(CELLS, {
-                  Partners: ({ cell, partners }) => (
-                    <a href={linkTo(['partners'], { cell: String(cell) })}>{count(partners)}</a>
-                  ),
-                  Worker: ({ owner }) =>
-                    owner === null ? 'nobody' : <code title={owner}>{owner.slice(0, 8)}</code>,
-                }),
-                ...(mayChange
-                  ? [
-                      {
-                        heading: 'Change',
-                        cell: (cell: Cell) => <Drain cell={cell} onChanged={loaded.reload} />,
-                      },
-                    ]
-                  : []),
-              ]}
+              columns={columnsOf(CELLS, {
+                Partners: ({ cell, partners }) => (
+                  <a href={linkTo(['partners'], { cell: String(cell) })}>{count(partners)}</a>
+                ),
+                Worker: ({ owner }) =>
+                  owner === null ? 'nobody' : <code title={owner}>{owner.slice(0, 8)}</code>,
+              })}
+              actions={mayChange && ((cell) => <Drain cell={cell} onChanged={loaded.reload} />)}
             />
             <Emptied cells={cells} />
           </Panel>

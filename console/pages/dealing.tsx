@@ -89,17 +89,10 @@ function StoppedPartners() {
             columns={[
               { heading: 'Partner', cell: ({ partnerId }) => <PartnerLink id={partnerId} /> },
               { heading: 'Dealing', cell: ({ dealing }) => <Status of={dealing} /> },
-              ...(mayChange
-                ? [
-                    {
-                      heading: 'Change',
-                      cell: (partner: Partner) => (
-                        <PartnerSwitch partner={partner} onChanged={loaded.reload} />
-                      ),
-                    },
-                  ]
-                : []),
             ]}
+            actions={
+              mayChange && ((partner) => <PartnerSwitch partner={partner} onChanged={loaded.reload} />)
+            }
           />
         )}
       </Load>

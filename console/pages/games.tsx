@@ -25,7 +25,7 @@ import {
 import type { Place } from '../router.js';
 import { useMayChange } from '../session.js';
 import { columnsOf, Table } from '../table.js';
-import { DangerZone, Facts, Load, Pager, Panel, pageOf, Status, statusFacts } from '../ui.js';
+import { DangerZone, Facts, Load, Panel, pageOf, Status, statusFacts } from '../ui.js';
 import { RtpPanel } from './gameRtp.js';
 import { BlocksPanel } from './publicLog.js';
 
@@ -95,28 +95,25 @@ export function Games({ place }: { readonly place: Place }) {
       <PartnerFilter place={place} />
       <Load loaded={loaded}>
         {({ games, limit, total }) => (
-          <>
-            <Table
-              caption="Games, newest first"
-              rows={games}
-              isPage={total > limit}
-              keyOf={({ gameConfigId }) => gameConfigId}
-              empty="There are no games yet. A partner registers a slot game with its PAR sheet by the API; create raffles and tables on their pages."
-              columns={[
-                ...columnsOf(GAMES, {
-                  Game: GAME_COLUMN,
-                  Partner: partnerColumn,
-                  Expected: { cell: (game) => <Band game={game} />, value: bandText },
-                  Queue: {
-                    cell: (game) => (isDry(game) ? <Status of="none" /> : count(game.queue.outcomesReady)),
-                    value: ({ queue }) => queue.outcomesReady,
-                  },
-                }),
-                { heading: 'Lasts', cell: minutesLeft, isNumber: true },
-              ]}
-            />
-            <Pager place={place} page={page} limit={limit} total={total} />
-          </>
+          <Table
+            caption="Games, newest first"
+            rows={games}
+            pages={{ place, limit, total }}
+            keyOf={({ gameConfigId }) => gameConfigId}
+            empty="There are no games yet. A partner registers a slot game with its PAR sheet by the API; create raffles and tables on their pages."
+            columns={[
+              ...columnsOf(GAMES, {
+                Game: GAME_COLUMN,
+                Partner: partnerColumn,
+                Expected: { cell: (game) => <Band game={game} />, value: bandText },
+                Queue: {
+                  cell: (game) => (isDry(game) ? <Status of="none" /> : count(game.queue.outcomesReady)),
+                  value: ({ queue }) => queue.outcomesReady,
+                },
+              }),
+              { heading: 'Lasts', cell: minutesLeft, isNumber: true },
+            ]}
+          />
         )}
       </Load>
     </>

@@ -59,17 +59,8 @@ export function Operators() {
             rows={operators}
             keyOf={({ name }) => name}
             empty="No operators except the first one, whose key the service was started with. Issue a key to each person with New operator."
-            columns={[
-              ...columnsOf(OPERATORS, { 'Begins with': ({ prefix }) => <KeyPrefix of={prefix} /> }),
-              ...(isAdmin
-                ? [
-                    {
-                      heading: 'Change',
-                      cell: (row: Operator) => <Actions {...row} onChanged={loaded.reload} />,
-                    },
-                  ]
-                : []),
-            ]}
+            columns={columnsOf(OPERATORS, { 'Begins with': ({ prefix }) => <KeyPrefix of={prefix} /> })}
+            actions={isAdmin && ((row) => <Actions {...row} onChanged={loaded.reload} />)}
           />
         )}
       </Load>

@@ -9,7 +9,7 @@ import { decimal, type TierReturn, tierReturns } from '../parSheet.js';
 import { linkTo, type Place } from '../router.js';
 import { useMayChange } from '../session.js';
 import { Table } from '../table.js';
-import { DangerZone, Facts, Load, Pager, Panel, pageOf, Status } from '../ui.js';
+import { DangerZone, Facts, Load, Panel, pageOf, Status } from '../ui.js';
 
 export function ParSheets({ place }: { readonly place: Place }) {
   const page = pageOf(place);
@@ -22,30 +22,27 @@ export function ParSheets({ place }: { readonly place: Place }) {
       <PartnerFilter place={place} />
       <Load loaded={loaded}>
         {({ parSheets, limit, total }) => (
-          <>
-            <Table
-              caption="PAR sheets, newest first"
-              rows={parSheets}
-              isPage={total > limit}
-              keyOf={({ parSheetId }) => parSheetId}
-              empty="There are no PAR sheets yet. A partner uploads a sheet by the API (POST /par-sheets); it is then listed here."
-              columns={[
-                { heading: 'Id', cell: ({ parSheetId }) => parSheetId, isNumber: true },
-                {
-                  heading: 'Title',
-                  cell: ({ parSheetId, gameTitle }) => (
-                    <a href={linkTo(['par-sheets', parSheetId])}>{gameTitle}</a>
-                  ),
-                },
-                partnerColumn,
-                { heading: 'Status', cell: ({ status }) => <Status of={status} /> },
-                { heading: 'Certified', cell: ({ certifiedRtp }) => percent(certifiedRtp), isNumber: true },
-                { heading: 'Reels', cell: ({ numReels }) => numReels, isNumber: true },
-                { heading: 'Combinations', cell: (row) => count(row.combinationCount), isNumber: true },
-              ]}
-            />
-            <Pager place={place} page={page} limit={limit} total={total} />
-          </>
+          <Table
+            caption="PAR sheets, newest first"
+            rows={parSheets}
+            pages={{ place, limit, total }}
+            keyOf={({ parSheetId }) => parSheetId}
+            empty="There are no PAR sheets yet. A partner uploads a sheet by the API (POST /par-sheets); it is then listed here."
+            columns={[
+              { heading: 'Id', cell: ({ parSheetId }) => parSheetId, isNumber: true },
+              {
+                heading: 'Title',
+                cell: ({ parSheetId, gameTitle }) => (
+                  <a href={linkTo(['par-sheets', parSheetId])}>{gameTitle}</a>
+                ),
+              },
+              partnerColumn,
+              { heading: 'Status', cell: ({ status }) => <Status of={status} /> },
+              { heading: 'Certified', cell: ({ certifiedRtp }) => percent(certifiedRtp), isNumber: true },
+              { heading: 'Reels', cell: ({ numReels }) => numReels, isNumber: true },
+              { heading: 'Combinations', cell: (row) => count(row.combinationCount), isNumber: true },
+            ]}
+          />
         )}
       </Load>
     </>

@@ -361,10 +361,8 @@ function Keys({ id, isActive }: { readonly id: number; readonly isActive: boolea
             rows={keys}
             keyOf={({ keyId }) => keyId}
             empty="No keys yet. Issue one with New key, and give it to the partner."
-            columns={[
-              ...columnsOf(KEYS, { 'Begins with': ({ prefix }) => <KeyPrefix of={prefix} /> }),
-              ...(mayChange ? [{ heading: 'Change', cell: changes }] : []),
-            ]}
+            columns={columnsOf(KEYS, { 'Begins with': ({ prefix }) => <KeyPrefix of={prefix} /> })}
+            actions={mayChange && changes}
           />
         )}
       </Load>

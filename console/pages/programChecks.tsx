@@ -4,7 +4,7 @@ import { count, NONE, time } from '../format.js';
 import { useLoad } from '../load.js';
 import type { Place } from '../router.js';
 import { Table } from '../table.js';
-import { Load, Pager, pageOf, Status } from '../ui.js';
+import { Load, pageOf, Status } from '../ui.js';
 
 type Check = Schemas['ProgramCheck'];
 
@@ -21,35 +21,32 @@ export function ProgramChecks({ place }: { readonly place: Place }) {
   return (
     <Load loaded={loaded}>
       {({ checks, limit, total }) => (
-        <>
-          <Table
-            caption="Checks, newest first"
-            rows={checks}
-            isPage={total > limit}
-            keyOf={({ checkId }) => checkId}
-            empty="No checks yet."
-            columns={[
-              { heading: 'Time (UTC)', cell: ({ at }) => time(at) },
-              { heading: 'Result', cell: (check) => <Status of={verdictOf(check)} /> },
-              { heading: 'Process', cell: ({ host, roles }) => `${host}: ${roles}` },
-              {
-                heading: 'Compared',
-                cell: ({ part, isStart }) => (isStart ? `${part}, at the start` : part),
-              },
-              { heading: 'Version', cell: ({ version }) => version },
-              { heading: 'Files', cell: ({ files }) => count(files), isNumber: true },
-              { heading: 'Scripts', cell: ({ scripts }) => count(scripts), isNumber: true },
-              { heading: 'Differing', cell: (check) => <Differences {...check} />, isNumber: true },
-              {
-                heading: 'List',
-                cell: ({ manifest }) =>
-                  manifest === null ? NONE : <code title={manifest}>{manifest.slice(0, 8)}</code>,
-                value: ({ manifest }) => manifest,
-              },
-            ]}
-          />
-          <Pager place={place} page={page} limit={limit} total={total} />
-        </>
+        <Table
+          caption="Checks, newest first"
+          rows={checks}
+          pages={{ place, limit, total }}
+          keyOf={({ checkId }) => checkId}
+          empty="No checks yet."
+          columns={[
+            { heading: 'Time (UTC)', cell: ({ at }) => time(at) },
+            { heading: 'Result', cell: (check) => <Status of={verdictOf(check)} /> },
+            { heading: 'Process', cell: ({ host, roles }) => `${host}: ${roles}` },
+            {
+              heading: 'Compared',
+              cell: ({ part, isStart }) => (isStart ? `${part}, at the start` : part),
+            },
+            { heading: 'Version', cell: ({ version }) => version },
+            { heading: 'Files', cell: ({ files }) => count(files), isNumber: true },
+            { heading: 'Scripts', cell: ({ scripts }) => count(scripts), isNumber: true },
+            { heading: 'Differing', cell: (check) => <Differences {...check} />, isNumber: true },
+            {
+              heading: 'List',
+              cell: ({ manifest }) =>
+                manifest === null ? NONE : <code title={manifest}>{manifest.slice(0, 8)}</code>,
+              value: ({ manifest }) => manifest,
+            },
+          ]}
+        />
       )}
     </Load>
   );

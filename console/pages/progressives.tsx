@@ -13,7 +13,7 @@ import { GameLink, usePartnerColumn, useTitle } from '../names.js';
 import { go, linkTo, type Place } from '../router.js';
 import { useMayChange } from '../session.js';
 import { columnsOf, Table } from '../table.js';
-import { Facts, Load, Pager, Panel, pageOf, Status } from '../ui.js';
+import { Facts, Load, Panel, pageOf, Status } from '../ui.js';
 import { RulesForm } from './progressiveRules.js';
 
 type Pot = Schemas['OperatorCommunal'];
@@ -152,17 +152,14 @@ function Events({ place, id }: { readonly place: Place; readonly id: number }) {
     <Panel title="Events">
       <Load loaded={loaded}>
         {({ events, limit, total }) => (
-          <>
-            <Table
-              caption="Events, newest first"
-              rows={events}
-              isPage={total > limit}
-              keyOf={({ eventId }) => eventId}
-              empty="No events yet. An event is listed here when the counter reaches a tier."
-              columns={columnsOf(COMMUNAL_EVENTS)}
-            />
-            <Pager place={place} page={page} limit={limit} total={total} />
-          </>
+          <Table
+            caption="Events, newest first"
+            rows={events}
+            pages={{ place, limit, total }}
+            keyOf={({ eventId }) => eventId}
+            empty="No events yet. An event is listed here when the counter reaches a tier."
+            columns={columnsOf(COMMUNAL_EVENTS)}
+          />
         )}
       </Load>
     </Panel>

@@ -52,7 +52,7 @@ export function Returns({ place }: { readonly place: Place }) {
               {reviews.map((review) => (
                 <ReviewPanel key={review.reviewId} review={review} onChanged={loaded.reload} />
               ))}
-              <Pager place={place} page={page} limit={limit} total={total} />
+              <Pager {...{ place, limit, total }} />
             </>
           )
         }

@@ -20,7 +20,7 @@ import {
 import { linkTo, type Place } from '../router.js';
 import { useMayChange } from '../session.js';
 import { type Column, columnsOf, shown, Table } from '../table.js';
-import { Load, Pager, Panel, pageOf } from '../ui.js';
+import { Load, Panel, pageOf } from '../ui.js';
 
 type Report = Schemas['SettlementReport'];
 
@@ -41,23 +41,20 @@ export function Settlements({ place }: { readonly place: Place }) {
       <StatusFilter path="settlements" options={STATUSES} status={status} />
       <Load loaded={loaded}>
         {({ reports, limit, total }) => (
-          <>
-            <Table
-              caption="Settlement reports, newest day first"
-              rows={reports}
-              isPage={total > limit}
-              file="settlements"
-              keyOf={({ partnerId, reportDate }) => `${partnerId} ${reportDate}`}
-              empty="No report matches these filters. Reports are made each night; make one now with Make a report."
-              columns={columnsOf(SETTLEMENTS, {
-                'Day (UTC)': ({ partnerId, reportDate }) => (
-                  <a href={linkTo(['settlements', partnerId, reportDate])}>{reportDate}</a>
-                ),
-                Partner: partnerColumn,
-              })}
-            />
-            <Pager place={place} page={page} limit={limit} total={total} />
-          </>
+          <Table
+            caption="Settlement reports, newest day first"
+            rows={reports}
+            pages={{ place, limit, total }}
+            file="settlements"
+            keyOf={({ partnerId, reportDate }) => `${partnerId} ${reportDate}`}
+            empty="No report matches these filters. Reports are made each night; make one now with Make a report."
+            columns={columnsOf(SETTLEMENTS, {
+              'Day (UTC)': ({ partnerId, reportDate }) => (
+                <a href={linkTo(['settlements', partnerId, reportDate])}>{reportDate}</a>
+              ),
+              Partner: partnerColumn,
+            })}
+          />
         )}
       </Load>
     </>

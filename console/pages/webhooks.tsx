@@ -11,7 +11,7 @@ import { usePartnerColumn } from '../names.js';
 import type { Place } from '../router.js';
 import { useMayChange } from '../session.js';
 import { Table } from '../table.js';
-import { Copied, Load, Pager, Panel, pageOf } from '../ui.js';
+import { Copied, Load, Panel, pageOf } from '../ui.js';
 import { FailingWebhooks } from './failingWebhooks.js';
 
 type Delivery = Schemas['OperatorDelivery'];
@@ -92,42 +92,31 @@ export function Webhooks({ place }: { readonly place: Place }) {
       <StatusFilter path="webhooks" options={STATUSES} status={status} />
       <Load loaded={loaded}>
         {({ deliveries, limit, total }) => (
-          <>
-            <Table
-              caption="Deliveries, newest attempts first"
-              rows={deliveries}
-              isPage={total > limit}
-              keyOf={({ id }) => id}
-              empty={`No deliveries with the status ${status}.`}
-              columns={[
-                { heading: 'Delivery', cell: (row) => <Body {...row} /> },
-                { heading: 'Event', cell: ({ event }) => event },
-                partnerColumn,
-                {
-                  heading: 'Why',
-                  cell: (row) => (
-                    <div>
-                      {row.lastError ??
-                        (row.responseStatus === null ? NONE : `answered ${row.responseStatus}`)}
-                      <small>
-                        {row.url}, {row.attempts} of {row.maxAttempts} attempts
-                      </small>
-                    </div>
-                  ),
-                },
-                { heading: 'Last (UTC)', cell: ({ lastAttemptAt }) => time(lastAttemptAt) },
-                ...(mayChange
-                  ? [
-                      {
-                        heading: 'Change',
-                        cell: ({ id }: Delivery) => <Resend id={id} onSent={loaded.reload} />,
-                      },
-                    ]
-                  : []),
-              ]}
-            />
-            <Pager place={place} page={page} limit={limit} total={total} />
-          </>
+          <Table
+            caption="Deliveries, newest attempts first"
+            rows={deliveries}
+            pages={{ place, limit, total }}
+            keyOf={({ id }) => id}
+            empty={`No deliveries with the status ${status}.`}
+            columns={[
+              { heading: 'Delivery', cell: (row) => <Body {...row} /> },
+              { heading: 'Event', cell: ({ event }) => event },
+              partnerColumn,
+              {
+                heading: 'Why',
+                cell: (row) => (
+                  <div>
+                    {row.lastError ?? (row.responseStatus === null ? NONE : `answered ${row.responseStatus}`)}
+                    <small>
+                      {row.url}, {row.attempts} of {row.maxAttempts} attempts
+                    </small>
+                  </div>
+                ),
+              },
+              { heading: 'Last (UTC)', cell: ({ lastAttemptAt }) => time(lastAttemptAt) },
+            ]}
+            actions={mayChange && (({ id }) => <Resend id={id} onSent={loaded.reload} />)}
+          />
         )}
       </Load>
     </>
