@@ -119,76 +119,17 @@ describe('named operators', () => {
     expect(await client.partner('GET', '/version', apiKey)).toMatchObject(failed(401, 'KS-4002'));
   });
 
-  test('lets an auditor read, an operator change partners, and only an admin manage operators', async () => {
-    const auditor = await made('audrey', 'auditor');
-    const operator = await made('oscar', 'operator');
-    const admin = await made('ada', 'admin');
-    for (const { apiKey } of [auditor, operator, admin]) {
-      for (const path of ['/partners', '/operators', '/audit-log', '/api-versions'])
-        expect((await ask(apiKey, 'GET', path)).status, path).toBe(200);
-    }
-    const refused = await ask<{ details: unknown }>(auditor.apiKey, 'POST', '/partners', partnerBody('x'));
+  test('names the role that a change needs in the error for an operator without that role', async () => {
+    const { apiKey } = await made('audrey', 'auditor');
+    const refused = await ask<{ details: unknown }>(apiKey, 'POST', '/partners', partnerBody('x'));
     expect(refused).toMatchObject(failed(403, 'KS-4116'));
     expect(refused.body.details).toEqual([
       { path: '', message: 'This operation needs the role operator, but audrey has the role auditor' },
     ]);
-    const newOperator = { name: 'mallory', role: 'admin' };
-    for (const { apiKey } of [auditor, operator]) {
-      for (const [method, path, body] of [
-        ['POST', '/operators', newOperator],
-        ['POST', '/operators/ada/rotate', {}],
-        ['DELETE', '/operators/ada'],
-      ] as const)
-        expect(await ask(apiKey, method, path, body), path).toMatchObject(failed(403, 'KS-4116'));
-    }
-    expect((await ask(operator.apiKey, 'POST', '/partners', partnerBody('of-oscar'))).status).toBe(201);
-    expect(
-      (await ask(admin.apiKey, 'POST', '/operators', { name: 'made-by-ada', role: 'auditor' })).status,
-    ).toBe(201);
     const { body } = await client.operator<{ operators: Made[] }>('GET', '/operators');
-    expect(body.operators.map(({ name }) => name)).not.toContain('mallory');
     expect(body.operators).toContainEqual(
       expect.objectContaining({ name: 'audrey', role: 'auditor', status: 'active' }),
     );
-  });
-
-  test('lets an auditor read everything and refuses every changing operation with KS-4116', async () => {
-    const { apiKey } = await made('reader', 'auditor');
-    const { body } = await client.request<{ paths: Record<string, Record<string, unknown>> }>(
-      'GET',
-      `${BASE}/openapi.json`,
-    );
-    const changes = Object.entries(body.paths).flatMap(([path, methods]) =>
-      Object.keys(methods)
-        .filter((method) => method !== 'get' && path !== '/session')
-        .map((method) => [method.toUpperCase(), path.replace(/\{\w+\}/g, '1')] as const),
-    );
-    expect(changes.length).toBeGreaterThan(20);
-    const reads = Object.entries(body.paths).flatMap(([path, methods]) =>
-      'get' in methods ? [path.replace(/\{date\}/g, '2026-01-01').replace(/\{\w+\}/g, '1')] : [],
-    );
-    // The routes are built from the contract that the documents show, so both must have the same number of
-    // operations.
-    expect(changes.length + reads.length).toBe(
-      ENDPOINTS.filter(
-        ({ scope, path, method }) => scope === 'operator' && (path !== '/session' || method === 'get'),
-      ).length,
-    );
-    for (const path of reads) {
-      const { status } = await ask(apiKey, 'GET', path);
-      expect([200, 400, 404], `GET ${path}: ${status}`).toContain(status);
-    }
-    for (const [method, path] of changes)
-      expect(await ask(apiKey, method, path, {}), `${method} ${path}`).toMatchObject(failed(403, 'KS-4116'));
-    const done = async (): Promise<string[]> => {
-      const { body: log } = await client.operator<{ entries: { action: string }[] }>(
-        'GET',
-        '/audit-log?actor=reader',
-      );
-      return log.entries.map(({ action }) => action);
-    };
-    await until(async () => (await done()).length > 0, 'the refusals are in the audit log');
-    expect(new Set(await done())).toEqual(new Set(['operator.refused']));
   });
 
   test('permits each operation to exactly the roles of the table', async () => {
@@ -212,11 +153,20 @@ describe('named operators', () => {
         const needed = least[operationId] ?? (method === 'get' ? 'auditor' : 'operator');
         // No object has this id, so that a permitted change has no effect.
         const url = path.replace(/\{date\}/g, '2020-01-01').replace(/\{\w+\}/g, '2000000000');
-        const { status } = await ask(apiKey, method.toUpperCase(), url, method === 'get' ? undefined : {});
+        const sent = method === 'get' ? undefined : {};
+        const { status, body } = await ask(apiKey, method.toUpperCase(), url, sent);
         const isPermitted = roles.indexOf(role) >= roles.indexOf(needed);
         expect([role, operationId, status !== 403], `${status}`).toEqual([role, operationId, isPermitted]);
+        if (!isPermitted) expect(body).toMatchObject({ errorCode: 'KS-4116' });
       }
     }
+    const done = async (): Promise<string[]> => {
+      const path = '/audit-log?actor=table-auditor&limit=100';
+      const { body } = await client.operator<{ entries: { action: string }[] }>('GET', path);
+      return body.entries.map(({ action }) => action);
+    };
+    await until(async () => (await done()).length > 0, 'the refusals are in the audit log');
+    expect(new Set(await done())).toEqual(new Set(['operator.refused', 'session.begin']));
   });
 
   test('lets support block and unblock a player, and touch no money, keys or settings', async () => {
