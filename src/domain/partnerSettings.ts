@@ -21,7 +21,7 @@ const int = setting('int')<number>;
 const amount = setting('bigint');
 const text = setting('text');
 
-export const PARTNER_SETTINGS = {
+const PARTNER_SETTINGS = {
   spinRateLimit: int(300, 'maximum number of spins a minute', 'Spins a minute'),
   apiRateLimit: int(600, 'maximum number of other requests a minute', 'Other requests a minute'),
   openingBalanceMicros: amount<number>(0, 'balance of a new player', 'Opening balance of a player in USD'),
