@@ -8,7 +8,7 @@ import type { TestPartner } from '../../support/client.js';
 import { timeoutFor } from '../../support/expectWithin.js';
 import { proxy } from '../../support/proxy.js';
 import { deal, newTable, playOut } from '../../support/rounds.js';
-import { environment, spawnService, startService } from '../../support/service.js';
+import { constants, environment, spawnService, startService } from '../../support/service.js';
 import { parSheet } from '../../support/sheets.js';
 import type { TestStores } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
@@ -232,7 +232,8 @@ test('a front end that has lost Postgres deals nothing once dealing is switched 
 });
 
 test('a front end that was paused deals none of the spins sent to it while dealing was switched off', async () => {
-  const front = await spawnService(environment(stores, { ROLES: 'http' }));
+  const settings = { ROLES: 'http', ...constants({ restrictionReadMs: 600 }) };
+  const front = await spawnService(environment(stores, settings));
   try {
     expect((await spin(undefined, front.client)).status).toBe(200);
     for (let round = 0; round < 5; round++) {
