@@ -12,8 +12,11 @@ const QUIETLY = constants({ catalogPollMs: 3_600_000, authFailureLimit: 1_000_00
 const { stores, service, sql, partner } = world({ CELLS: '1', DAILY_REPORTS: 'off' });
 
 const PAGE = readFileSync(join(ROOT, 'docs/performance.md'), 'utf8');
-/** Background work of the front end may add statements to some of the requests, but not to all. */
-const TIMES = 4;
+/**
+ * Number of requests of which one must be within the bound. Background work of the front end, such as reading
+ * the changes that the test makes, adds statements to some of them.
+ */
+const TIMES = 20;
 
 /**
  * Counts the statements in messages of a client of Postgres. A message begins with its type and the length of
@@ -40,7 +43,8 @@ test('docs/performance.md says the largest number of statements of each operatio
   const above: string[] = [];
   for (const { name, prepare } of await everyOperation(service, sql, partner)) {
     let least = Number.POSITIVE_INFINITY;
-    for (let times = 0; times < TIMES; times++) {
+    const most = documented.get(name) ?? -1;
+    for (let times = 0; times < TIMES && least > most; times++) {
       const { method, path, ...request } = await prepare();
       let statements = 0;
       cable.beforeRequest = (chunk) => {
@@ -50,7 +54,7 @@ test('docs/performance.md says the largest number of statements of each operatio
       expect(status, `${name} ${text}`).toBeLessThan(300);
       least = Math.min(least, statements);
     }
-    if (!(least <= documented.get(name)!)) above.push(`${name} takes ${least}`);
+    if (least > most) above.push(`${name} takes ${least}`);
   }
   await front.running.stop();
   await cable.close();
