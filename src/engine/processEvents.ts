@@ -102,8 +102,8 @@ const CLOCK_TOLD_EVERY_MS = 60_000;
 
 const byResult = (...results: string[]): Labels[] => results.map((result) => ({ result }));
 
-/** An event without a line in the log, and without a metric that front ends have too. */
-const untold =
+/** An event that is not logged. Only workers may count it. */
+const silent =
   <Data>() =>
   (_: Data): void => {};
 
@@ -180,7 +180,7 @@ function eventTable(log: Logger, metrics: EventMetrics, allowed: AllowedVolatile
       metrics.flushLagSeconds.observe(flush.lagSeconds);
     },
     /** Records of the public log were appended in one transaction. */
-    LogAppended: untold<{ records: number; seconds: number }>(),
+    LogAppended: silent<{ records: number; seconds: number }>(),
     /** The result of a witness of the public log has changed. `problem` says why it did not cosign. */
     WitnessChanged(witness: {
       witness: string;
@@ -208,23 +208,23 @@ function eventTable(log: Logger, metrics: EventMetrics, allowed: AllowedVolatile
       else log.fatal({ reason }, 'public log is older than its published copies, dealing stopped');
     },
     /** The outcomes of blocks that were exhausted long ago have been removed. */
-    OutcomesRemoved: untold<{ blocks: number }>(),
+    OutcomesRemoved: silent<{ blocks: number }>(),
     /** A transaction of the ledger was committed, with entries of `cells` cells. */
     FlushCommitted: ({ seconds }: { cells: number; seconds: number }) =>
       metrics.flushSeconds.observe(seconds),
     /** Every entry of the cell up to the cursor is in the ledger. */
-    CursorAdvanced: untold<{ lease: CellLease; cursor: bigint }>(),
+    CursorAdvanced: silent<{ lease: CellLease; cursor: bigint }>(),
     /** The ledger has committed the outcomes of these games up to an index. */
-    OutcomesConsumed: untold<{ cell: number; games: readonly Consumption[] }>(),
+    OutcomesConsumed: silent<{ cell: number; games: readonly Consumption[] }>(),
     /**
      * A commit whose reply was lost has moved the cursor. This process does not know which outcomes that
      * commit consumed.
      */
-    CommitFoundLater: untold<{ cell: number }>(),
+    CommitFoundLater: silent<{ cell: number }>(),
     /** Somebody waits for a commit of the cell, which any worker may own. */
-    CommitAwaited: untold<{ cell: number }>(),
+    CommitAwaited: silent<{ cell: number }>(),
     /** This worker's flusher stopped writing the cell on its own. */
-    CellAbandoned: untold<{ cell: number }>(),
+    CellAbandoned: silent<{ cell: number }>(),
     /**
      * The ledger of a cell contradicts its outbox. Nothing of the cell is committed or dealt until an
      * operator decides.
@@ -234,7 +234,7 @@ function eventTable(log: Logger, metrics: EventMetrics, allowed: AllowedVolatile
       for (const { tierLevel, status } of events) communalEvents.inc({ tier: tierLevel, status });
     },
     /** Events for webhooks were committed, with this number of deliveries. */
-    EventsRecorded: untold<{ deliveries: number }>(),
+    EventsRecorded: silent<{ deliveries: number }>(),
 
     /** This worker leased the cell and Redis agrees with the ledger, so the cell may be written. */
     CellAcquired({ lease: { cell } }: { lease: CellLease }) {
@@ -376,8 +376,8 @@ function eventTable(log: Logger, metrics: EventMetrics, allowed: AllowedVolatile
 
     CellsAdded: (added: { cells: readonly number[] }) => log.info(added, 'cells added'),
     /** The catalog has read that a partner has moved to another cell. */
-    PartnerChangedCell: untold<{ partnerId: number; fromCell: number; toCell: number }>(),
-    GamesChanged: untold<{ games: readonly CatalogGame[] }>(),
+    PartnerChangedCell: silent<{ partnerId: number; fromCell: number; toCell: number }>(),
+    GamesChanged: silent<{ games: readonly CatalogGame[] }>(),
     VersionEndsChanged: () => {},
     /** The catalog can't be read any more. Its present content stays in use. */
     CatalogStale({ error }: { error: unknown }) {
@@ -385,12 +385,12 @@ function eventTable(log: Logger, metrics: EventMetrics, allowed: AllowedVolatile
       log.warn({ err: error }, 'catalog refresh failed, using the cached catalog');
     },
     /** The catalog was read, and its state is to be announced to the other processes. */
-    CatalogRead: untold<CatalogState>(),
+    CatalogRead: silent<CatalogState>(),
     /**
      * The catalog was read, and with it the data format that all processes write. `beganAtMs` is the time at
      * which the read began, on the scale of performance.now().
      */
-    FormatRead: untold<{ format: number; beganAtMs: number }>(),
+    FormatRead: silent<{ format: number; beganAtMs: number }>(),
     /** The catalog has read a change that revokes or restricts something, such as a key or a game. */
     RestrictionRead: () => {},
     /** The catalog can be read again. */

@@ -26,7 +26,7 @@ test('the generated OpenAPI files, error catalogue, columns of the archive and p
 const PARTS = readFileSync(join(ROOT, 'docs/contract.md'), 'utf8').split(/^#{2,3} /m);
 const SENT = Object.keys(SpinBody.properties);
 
-/** Each place where people read of members, and the members that it must name. */
+/** By document: the members that it must name. */
 test.each([
   ['docs/contract.md §8.1', PARTS.find((part) => part.startsWith('8.1 ')), SENT],
   ['docs/contract.md §11', PARTS.find((part) => part.startsWith('11. ')), SPIN_CSV_HEAD.trim().split(',')],

@@ -75,7 +75,7 @@ export const WINDOW_NAMES = { ROLLING_30: '30 days', LIFE: 'Since the first spin
 const ofWindow = (shown: boolean, band: readonly number[] | null | undefined): string | null =>
   shown && band ? band.map((edge) => `${(100 * edge).toFixed(2)} %`).join(' to ') : null;
 
-/** @param from spins from which on the bands say something; undefined: they say nothing */
+/** @param from number of spins from which the bands are meaningful. Undefined if they are not. */
 export const windowsFrom = (from = Number.POSITIVE_INFINITY): readonly Column<Schemas['RtpWindow']>[] => [
   { heading: 'Window', value: (row) => WINDOW_NAMES[row.window] },
   { heading: 'Days (UTC)', value: (row) => `${row.from} to ${row.to}` },

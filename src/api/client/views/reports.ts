@@ -11,7 +11,7 @@ export const SETTLEMENTS: readonly Column<Schemas['ListedSettlement']>[] = [
   { heading: 'Dispute', value: (row) => row.disputeReason },
 ];
 
-/** The figures of a report, which a dispute is about. */
+/** The figures that a partner can dispute. */
 export const FIGURES: readonly Column<Schemas['NextSettlementReport']>[] = [
   { heading: 'Spins', value: (report) => report.totalSpins, kind: 'count' },
   { heading: 'Wagered', value: (report) => report.totalWageredUsd, kind: 'usd' },
